@@ -22,7 +22,7 @@ from app.lib import switching
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A limit of `most` for each key. `unit` says what is counted, and in which time."""
+    """A limit of `most` for each key. `unit` names what is counted, and the time if there is one."""
 
     name: str
     most: int
@@ -34,10 +34,7 @@ class Bound:
 
 
 class Places:
-    """Counts how many places of a bound each key holds in this process.
-
-    Call `leave` once after each `take` that returned True.
-    """
+    """Counts each key's places in this process. Call `leave` once for each `take` that returned True."""
 
     def __init__(self, bound: Bound) -> None:
         self._bound = bound
@@ -63,10 +60,7 @@ class Places:
 
 
 class Rates:
-    """Counts what each key does per minute, in this process.
-
-    The minute of all keys begins at the same time.
-    """
+    """Counts the actions of each key in this process, in a minute that begins for all keys at once."""
 
     def __init__(self) -> None:
         self._counts: Counter[Hashable] = Counter()
@@ -142,10 +136,7 @@ _ALONE = threading.Lock()
 
 @contextmanager
 def waiting(workspace_id: str) -> Iterator[bool]:
-    """Takes a place for a request that keeps a thread of `web` for long. Yields whether it got one.
-
-    It gets none if the workspace or the process is at its limit of such requests.
-    """
+    """Takes a place for a request that occupies a thread for long. Yields False if none is free."""
     with _both(_WAITING_OF_WORKSPACES, _WAITING, workspace_id) as has_place:
         yield has_place
 

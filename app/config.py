@@ -195,10 +195,7 @@ def _keys(text: str) -> tuple[bytes, ...]:
 def _setting(
     name: str, parse: Callable[[str], Any], default: str | Callable[[Mapping[str, Any]], str] | None = None
 ) -> Any:
-    """Declares a setting, which is required if `default` is None.
-
-    If `default` is a function, it is called with the values of the settings declared before this one.
-    """
+    """Declares a setting. `default`: None if required; a function computes it from earlier settings."""
     return field(metadata={"name": name, "parse": parse, "default": default})
 
 

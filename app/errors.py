@@ -31,8 +31,6 @@ class BellhopError(Exception):
 class SettingsError(BellhopError):
     """A setting is missing or wrong; `detail` names it. Only operators see this error."""
 
-    slug = "internal-error"
-
 
 class Malformed(BellhopError):
     """The request cannot be read; `detail` says where."""
@@ -88,10 +86,7 @@ class IdempotencyKeyReused(BellhopError):
 
 
 class Throttled(BellhopError):
-    """The caller did something too often, and may repeat it in `retry_after_seconds`.
-
-    `when` is that time in words.
-    """
+    """The caller acts too often, and may go on in `retry_after_seconds`. `when`: that time in words."""
 
     slug = "rate-limited"
 
@@ -142,10 +137,7 @@ class TooManyArrivals(Throttled):
 
 
 class SignInRefused(BellhopError):
-    """The address and the password match no account.
-
-    The message does not tell which of the two is wrong.
-    """
+    """The address and the password match no account. The message does not say which is wrong."""
 
     slug = "unauthenticated"
     detail = "This e-mail address and password do not match."
@@ -162,10 +154,7 @@ class SignInThrottled(Throttled):
 
 
 class Unavailable(BellhopError):
-    """The database cannot be reached or the service is overloaded; the caller may retry.
-
-    `facts` are extra members of the problem.
-    """
+    """The service cannot answer now; the caller may retry. `facts`: extra members of the problem."""
 
     slug = "unavailable"
 
@@ -191,10 +180,7 @@ def pointer_to(*parts: object) -> str:
 
 
 class Invalid(BellhopError):
-    """The request is well-formed but not acceptable.
-
-    `faults` lists up to MAX_FAULTS invalid places. `detail` describes the first, and says how many more there are.
-    """
+    """The request is well-formed but not acceptable. `faults`: its invalid places, up to MAX_FAULTS."""
 
     slug = "validation-failed"
 

@@ -11,10 +11,7 @@ _numbers: list[int] = []
 
 
 def note(forwarded_for: str) -> None:
-    """Counts the proxies in a request's header ("" if it has none).
-
-    Reports the median of every LOOKED_AT requests to `process_registry`.
-    """
+    """Counts the proxies in a request's header. Announces the median of every LOOKED_AT requests."""
     _numbers.append(forwarded_for.count(",") + 1 if forwarded_for else 0)
     if len(_numbers) < LOOKED_AT:
         return

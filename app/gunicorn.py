@@ -1,7 +1,4 @@
-"""Gunicorn settings of `web`.
-
-Used by `python -m app.serving --config python:app.gunicorn "app:create_app()"`.
-"""
+"""Settings of gunicorn for `web`: `python -m app.serving --config python:app.gunicorn …`."""
 
 from __future__ import annotations
 
@@ -25,10 +22,7 @@ bind = f"[{host}]:{configured.port}" if ":" in host else f"{host}:{configured.po
 
 
 def _directory() -> str:
-    """Creates a directory for metrics, locked while this process or a child lives. Returns its path.
-
-    Removes the directories of processes that have died.
-    """
+    """Creates and locks a directory for metrics. Removes the directories of processes that died."""
     starting = os.open(tempfile.gettempdir(), os.O_RDONLY)
     fcntl.flock(starting, fcntl.LOCK_EX)  # so that no other process finds our directory before it is locked
     for left in Path(tempfile.gettempdir()).glob("bellhop-figures-*"):
@@ -72,11 +66,7 @@ def on_starting(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Prepares a new worker process before its first request. gunicorn calls this in that process.
-
-    Compiles the templates, watches the databases, announces the process, and starts the threads for metrics and
-    refusals.
-    """
+    """Prepares a new worker process before its first request. gunicorn calls this in that process."""
     from app import database, metrics, process_registry, web
     from app.database import replica
     from app.domain.insight import refused_requests
@@ -96,10 +86,7 @@ def post_worker_init(worker: Any) -> None:
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Writes the refused requests that are still in memory.
-
-    gunicorn calls this in the process that ends.
-    """
+    """Writes the refused requests still in memory. gunicorn calls this in the process that ends."""
     from app.database import DatabaseAway
     from app.domain.insight import refused_requests
 

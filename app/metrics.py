@@ -153,10 +153,7 @@ def serve(host: str, port: int, process_type: str, patience_seconds: float = 0) 
 
 
 def serve_shared(host: str, port: int, process_type: str) -> None:
-    """Serves the metrics of all processes that share the files, once no other process does.
-
-    Blocks until this process becomes the one that serves them.
-    """
+    """Serves the metrics of all processes that share the files. Blocks until no other process does."""
     # The lock ends with the process that serves; another process then gets the lock.
     lock = os.open(Path(os.environ[SHARED]) / "served", os.O_CREAT | os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)

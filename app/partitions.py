@@ -16,7 +16,7 @@ import structlog
 from peewee import OperationalError
 from psycopg2.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
 
-from app.config import Settings, settings
+from app.config import settings
 from app.database import count, delete_some, now, rows, transaction
 from app.lib import ids
 
@@ -41,7 +41,7 @@ class Partitioned:
     prefix: str
     days: int
     ahead: int  # how many pieces to create beyond the current one
-    kept_days: Callable[[Settings], int]
+    retention: str = "history_retention_days"  # the setting that says for how many days rows are kept
     unfinished: str = "false"  # SQL condition on rows that must not be dropped
     meter: str | None = None  # keep rows that this meter has not counted yet
     fillfactor: int = 100  # percent of a page that new rows fill; updates use the rest
@@ -52,10 +52,8 @@ class Partitioned:
         return f"{self.table}_default"
 
     def pieces(self, at: datetime) -> list[Piece]:
-        """Returns the current piece and the `ahead` next ones.
-
-        Pieces begin at multiples of their width, so that all machines agree on them.
-        """
+        """Returns the current piece and the `ahead` next ones."""
+        # Pieces begin at multiples of their width, so that all machines agree on them.
         present = (at - _EPOCH) // (self.days * _DAY)
         starts = [_EPOCH + number * self.days * _DAY for number in range(present, present + self.ahead + 1)]
         return [
@@ -70,7 +68,9 @@ class Partitioned:
     def expired(self, at: datetime) -> str:
         """Returns the lowest identifier to keep. All rows below are expired, and counted by `meter`."""
         counted = rows("SELECT counted_until FROM usage_progress WHERE meter = %s", (self.meter,))
-        return ids.bound(self.prefix, min([at - self.kept_days(settings()) * _DAY, *(until for (until,) in counted)]))
+        return ids.bound(
+            self.prefix, min([at - getattr(settings(), self.retention) * _DAY, *(until for (until,) in counted)])
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +82,14 @@ class Piece:
     high: str
 
 
-_UNFINISHED_JOB = "due_at IS NOT NULL OR unknown_since IS NOT NULL"
-RUN_STEPS = Partitioned("run_steps", "id", "stp", 30, 2, lambda settings: settings.history_retention_days)
+RUN_STEPS = Partitioned("run_steps", "id", "stp", 30, 2)
 # Claims read every piece of deliveries, so there should be few. Bodies are most of the volume, so events have daily
 # pieces. Attempts have the same pieces as their deliveries, and are dropped before them.
 TABLES = (
-    Partitioned(
-        *("events", "id", "evt", 1, 7, lambda settings: settings.body_retention_days, "due_at IS NOT NULL"),
-        meter="active_contacts",
-    ),
-    Partitioned("attempts", "delivery_id", "dlv", 30, 2, lambda settings: settings.history_retention_days),
-    Partitioned(
-        *("deliveries", "id", "dlv", 30, 2, lambda settings: settings.history_retention_days),
-        meter="deliveries",
-        fillfactor=45,
-    ),
-    Partitioned("jobs", "id", "job", 30, 2, lambda settings: settings.history_retention_days, _UNFINISHED_JOB),
+    Partitioned("events", "id", "evt", 1, 7, "body_retention_days", "due_at IS NOT NULL", "active_contacts"),
+    Partitioned("attempts", "delivery_id", "dlv", 30, 2),
+    Partitioned("deliveries", "id", "dlv", 30, 2, meter="deliveries", fillfactor=45),
+    Partitioned("jobs", "id", "job", 30, 2, unfinished="due_at IS NOT NULL OR unknown_since IS NOT NULL"),
     RUN_STEPS,
 )
 
@@ -116,10 +108,7 @@ def make_ahead(at: datetime | None = None) -> int:
 
 
 def drop_expired(at: datetime | None = None) -> int:
-    """Drops the partitions whose rows have all expired; returns how many.
-
-    Deletes expired rows from the default partitions, in bounded batches.
-    """
+    """Drops the expired partitions; returns how many. Deletes expired rows of default partitions."""
     at = at or now()
     dropped = 0
     for each in TABLES:
@@ -212,10 +201,7 @@ def _overlaps(piece: Piece, others: list[Piece]) -> bool:
 
 
 def _unless_in_use(name: str, change: Callable[[], int]) -> int:
-    """Returns what `change` returns, or 0 if a lock or statement timed out.
-
-    The next pass tries again.
-    """
+    """Returns the result of `change`; 0 if a lock or statement timed out: the next pass tries again."""
     try:
         return change()
     except OperationalError as error:

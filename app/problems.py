@@ -128,10 +128,9 @@ PROBLEMS = {problem.slug: problem for problem in _ALL}
 def problem_document(
     slug: str, detail: str | None, trace_id: str | None = None, *, base_url: str, **extensions: Any
 ) -> dict[str, Any]:
-    """Returns the problem document of `slug`, with a `traceId` if one is given.
+    """Returns the problem document of `slug`. Raises KeyError for an unknown slug.
 
-    `detail` replaces the default text. `extensions` never replace a standard member. Raises KeyError for an unknown
-    slug.
+    `detail` replaces the default text. `extensions` never replace a standard member.
     """
     problem = PROBLEMS[slug]
     document: dict[str, Any] = {

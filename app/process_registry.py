@@ -42,10 +42,7 @@ _facts: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that was heard from recently.
-
-    A field is None if the version of that process does not send it.
-    """
+    """A process heard from recently. A field is None if that process's version does not send it."""
 
     type: str
     host: str
@@ -64,28 +61,18 @@ def announce(process_type: str) -> None:
 
 
 def tell(name: str, fact: object) -> None:
-    """Adds a fact to what this process announces, or replaces it.
-
-    `fact` must be serializable as JSON.
-    """
+    """Adds or replaces a fact, serializable as JSON, in the announcements of this process."""
     _facts[name] = fact
 
 
 def processes() -> list[Process]:
     """Returns the processes heard from recently, in the order of TYPES. Raises redis.RedisError."""
-    keys = _keys()
+    keys = [key.decode() for key in bells.flags().scan_iter(f"{_KEY}*", count=1000)]
     values = bells.flags().mget(keys) if keys else []
     # A key that expired between the two reads has no value: its process has stopped.
     found = [_process(key, value) for key, value in zip(keys, values, strict=True) if value is not None]
-    return sorted(found, key=lambda each: (_place(each.type), each.host, each.pid))
-
-
-def _keys() -> list[str]:
-    return [key.decode() for key in bells.flags().scan_iter(f"{_KEY}*", count=1000)]
-
-
-def _place(process_type: str) -> int:
-    return TYPES.index(process_type) if process_type in TYPES else len(TYPES)
+    places = {process_type: place for place, process_type in enumerate(TYPES)}
+    return sorted(found, key=lambda each: (places.get(each.type, len(TYPES)), each.host, each.pid))
 
 
 def _process(key: str, value: bytes | str) -> Process:

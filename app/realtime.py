@@ -42,19 +42,13 @@ class Sign:
 def typing(
     workspace_id: str, conversation_id: str, author: dict[str, str], channel_id: str | None, peer: str | None
 ) -> None:
-    """Shows that the author (`type` and `id`) is typing in the conversation.
-
-    Never waits long, never raises.
-    """
+    """Shows that the author (`type` and `id`) is typing. Never waits long, never raises."""
     data = {"conversation_id": conversation_id, "author": author}
     show(Sign("typing", workspace_id, author["type"], author["id"], data, channel_id, peer))
 
 
 def looking(workspace_id: str, conversation_id: str, author: dict[str, str], until: datetime) -> None:
-    """Shows the members that the author (`type` and `id`) is viewing the conversation.
-
-    Never waits long, never raises.
-    """
+    """Like `typing`, for an author who views the conversation `until` then. Only members see it."""
     data = {"conversation_id": conversation_id, "author": author, "until": timestamp(until)}
     # With these fields, the sign also serves clients that only want to know who is online.
     there = {"member_ids": [author["id"]] if author["type"] == "member" else [], "online": True}
@@ -80,10 +74,7 @@ def show(sign: Sign) -> None:
 
 
 def signs() -> Iterator[Sign | None]:
-    """Yields the signs of all workspaces from now on, or None after five seconds without one.
-
-    Raises redis.RedisError.
-    """
+    """Yields all workspaces' signs, or None after five quiet seconds. Raises redis.RedisError."""
     client = redis_servers.client(settings().redis_url, socket_timeout=2 * _QUIET_SECONDS, socket_connect_timeout=3)
     with client.pubsub(ignore_subscribe_messages=True) as subscription:
         subscription.subscribe(_CHANNEL)

@@ -405,14 +405,14 @@ GUARDS = [
     Guard(
         "another workspace's conversations that wait",
         "app/models/conversations.py",
-        "looked_at = cls.in_workspace(workspace_id).where(cls.waiting_since",
-        "looked_at = cls.select().where(cls.waiting_since",
+        "looked_at = cls.in_workspace(workspace_id).where(time",
+        "looked_at = cls.select().where(time",
         "tests/app/api/test_conversations.py",
     ),
     Guard(
         "order of conversations that wait",
         "app/models/conversations.py",
-        'order_by(SQL("waiting_since, id"))',
+        'order_by(SQL(f"{time.name}, id"))',
         'order_by(SQL("id"))',
         "tests/app/api/test_conversations.py",
     ),

@@ -59,7 +59,7 @@ def install(app: Flask, base_url: str) -> None:
     problems.install(app, base_url)
     request_ids.install(app)
     authentication.install(app)
-    rate_limits.install(app)
+    app.after_request(rate_limits.report)
     documented = openapi.install(app, base_url)
     modules = (me, contacts, segments, imports, sales, bookings, jobs, event_kinds, endpoints, events, deliveries)
     inbox = (channels, conversations, messages, notes, saved_replies, macros, uploads, members, reports)

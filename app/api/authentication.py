@@ -46,7 +46,10 @@ def install(app: Flask) -> None:
         request = request_ctx.request
         view = app.view_functions.get(endpoint) if (endpoint := request.endpoint) else None
         if view is None and request.method != "OPTIONS" and request.path.startswith("/api/v1/"):
-            _count_unrouted(request)
+            # Counts requests without a route, or with a wrong method, for their token as well.
+            with suppress(Unauthenticated):
+                g.caller = tokens.authenticate(_bearer(request))
+                rate_limits.count_request(g.caller.token_id)
         if view is None or not hasattr(view, "restriction") or request.method == "OPTIONS":
             return
         who = g.caller = tokens.authenticate(_bearer(request))
@@ -71,10 +74,7 @@ def require(restriction: str | None) -> None:
 
 
 def token_for(restriction: str | None, *others: str, quote: str = "") -> str:
-    """Describes the tokens with access to `restriction` or one of `others`, and unrestricted ones.
-
-    `restriction` None: any valid token. `quote` encloses each name.
-    """
+    """Describes the tokens that `authorize` admits with these arguments. `quote` encloses each name."""
     if restriction is None:
         return "any valid token"
     if restriction == UNRESTRICTED:
@@ -88,19 +88,14 @@ def _must_have(who: Caller, restriction: str | None, *others: str) -> None:
         raise InsufficientScope(f"This needs {token_for(restriction, *others)}.")
 
 
-def _count_unrouted(request: Request) -> None:
-    """Counts a request without a route, or with a wrong method, for its token if that is valid."""
-    with suppress(Unauthenticated):
-        who = g.caller = tokens.authenticate(_bearer(request))
-        rate_limits.count_request(who.token_id)
-
-
 def _bearer(request: Request) -> str:
     """Returns the request's token. Raises Unauthenticated, which says where a token must be."""
     given = request.headers.get("Authorization", "")
     scheme, _, token = given.partition(" ")
-    if scheme.lower() == "bearer" and token.strip(" "):
-        return _whole(token.strip(" "))
+    if scheme.lower() == "bearer" and (token := token.strip(" ")):
+        if token.startswith(token_format.PREFIX) and not token_format.is_token(token):
+            raise Unauthenticated("The token is not whole: it was cut, or something was added. Copy all of it again.")
+        return token
     if scheme.lower() == "basic":
         raise Unauthenticated(f"This API does not know Basic authentication. {_HEADER}")
     if token_format.is_token(given.strip(" ")):
@@ -110,9 +105,3 @@ def _bearer(request: Request) -> str:
     if any(name in request.args for name in _QUERY_NAMES):
         raise Unauthenticated(f"A token is not read from the address, where logs would keep it. {_HEADER}")
     raise Unauthenticated()
-
-
-def _whole(token: str) -> str:
-    if token.startswith(token_format.PREFIX) and not token_format.is_token(token):
-        raise Unauthenticated("The token is not whole: it was cut, or something was added. Copy all of it again.")
-    return token

@@ -23,15 +23,7 @@ from app.domain.bodies.bulk_runs import CancelledRunsSchema, CancelRunsBody, Mov
 from app.domain.contacts import contacts
 from app.errors import AutomationNotPublished, Invalid, NotFound
 from app.lib import ids, normalization
-from app.lib.schemas import (
-    Formatted,
-    Query,
-    RequestBody,
-    StrictInteger,
-    Whole,
-    about,
-    time_field,
-)
+from app.lib.schemas import Formatted, Query, RequestBody, StrictInteger, Whole, about, time_field
 from app.models.automations import Automation, AutomationVersion
 
 blueprint = Blueprint("automations", __name__, description="Steps that are taken for a contact when something happens.")
@@ -40,8 +32,8 @@ blueprint = Blueprint("automations", __name__, description="Steps that are taken
 _LARGE_BYTES = 4 * 1024
 
 
-class AutomationFields(RequestBody):
-    """An automation's fields. `name` and `definition` are required only in AutomationCreate."""
+class AutomationPatch(RequestBody):
+    """The fields of an automation to change. None is required."""
 
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **automations.ABOUT_NAME})
     definition = fields.Dict(metadata={"$ref": "#/components/schemas/Definition", "example": automations.EXAMPLE})
@@ -76,21 +68,11 @@ class AutomationFields(RequestBody):
         return data
 
 
-class AutomationCreate(AutomationFields):
-    """An automation to create. `name` and `definition` are required."""
-
-    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes two of the inherited fields required."""
-        field_obj.required = field_name in ("name", "definition")
-
-
-class AutomationPatch(AutomationFields):
-    """The fields of an automation to change. None is required."""
+class AutomationCreate(AutomationPatch):
+    REQUIRED = ("name", "definition")
 
 
 class RestoreBody(RequestBody):
-    """The version to restore as the draft."""
-
     version = StrictInteger(
         required=True, validate=validate.Range(1, 999_999_999), metadata=about("The version.", example=1)
     )

@@ -14,12 +14,10 @@ from app.api.lists import PageQuery, envelope, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.routes import Document, accepts, reads, shows
-from app.api.writes import accept, is_dry_run, must_exist
+from app.api.writes import accept, is_dry_run, must_exist, steer
 from app.domain.bodies.broadcasts import BroadcastCreate, BroadcastPatch
 from app.domain.broadcasts import broadcasts
 from app.domain.broadcasts.broadcasts import BroadcastPreviewSchema, BroadcastRowSchema, BroadcastSchema
-from app.domain.work import controlled_batches
-from app.errors import NotFound
 from app.lib import ids
 from app.lib.schemas import about
 from app.models.broadcasts import OUTCOMES, STATES, Broadcast, BroadcastRow
@@ -74,8 +72,7 @@ def update_broadcast(body: dict[str, Any], broadcast_id: str) -> Response:
     """Change the given fields of a broadcast that is scheduled."""
 
     def check() -> None:
-        must_exist("broadcast", broadcast_id)
-        if (found := _found(broadcast_id)) is not None:
+        if (found := must_exist("broadcast", broadcast_id)) is not None:
             broadcasts.refuse_begun(found)
         broadcasts.check(caller().workspace_id, body)
 
@@ -93,13 +90,13 @@ def list_broadcast_rows(query: dict[str, Any], broadcast_id: str) -> Document:
 @accepts(blueprint, "POST /broadcasts/<broadcast_id>/pause", "automations", BroadcastSchema)
 def pause_broadcast(broadcast_id: str) -> Response:
     """Pause a broadcast: no more contacts are reached. Messages in an outbox are still sent."""
-    return _move("broadcasts.pause", broadcast_id, "paused")
+    return steer("broadcasts.pause", broadcast_id, "paused")
 
 
 @accepts(blueprint, "POST /broadcasts/<broadcast_id>/continue", "automations", BroadcastSchema)
 def continue_broadcast(broadcast_id: str) -> Response:
     """Continue a broadcast after a pause, or with the rest after the canary."""
-    return _move("broadcasts.continue", broadcast_id, "running")
+    return steer("broadcasts.continue", broadcast_id, "running")
 
 
 @accepts(blueprint, "POST /broadcasts/<broadcast_id>/abort", "automations", BroadcastSchema)
@@ -108,21 +105,4 @@ def abort_broadcast(broadcast_id: str) -> Response:
 
     Contacts that it has not reached get nothing; messages in an outbox are still sent.
     """
-    return _move("broadcasts.abort", broadcast_id, "aborted")
-
-
-def _move(kind: str, broadcast_id: str, state: str) -> Response:
-    def check() -> None:
-        must_exist("broadcast", broadcast_id)
-        if (found := _found(broadcast_id)) is not None:
-            controlled_batches.refuse_ended(found, state)
-
-    return accept(kind, {}, broadcast_id, check)
-
-
-def _found(broadcast_id: str) -> Broadcast | None:
-    """Returns the broadcast; None if a queued write will create it."""
-    try:
-        return Broadcast.find(caller().workspace_id, broadcast_id)
-    except NotFound:
-        return None
+    return steer("broadcasts.abort", broadcast_id, "aborted")

@@ -1,7 +1,7 @@
-"""Chats: the requests of a web chat's script, from other origins that the channel allows.
+"""Answers a web chat's script, on pages of the origins that the channel allows.
 
-The requests have no cookies: the Authorization header carries the visitor's token. The first message, or the first file
-for one, creates the visitor; nothing is stored before.
+The requests have no cookies: the Authorization header carries the visitor's token. The first message, or its first
+file, creates the visitor. Nothing is stored before that.
 """
 
 from __future__ import annotations
@@ -183,10 +183,7 @@ def _channel() -> Channel:
 
 
 def _origin() -> str | None:
-    """Returns the page's origin; None if unknown.
-
-    For a GET of our own pages, browsers omit the origin, so this returns that of BASE_URL.
-    """
+    """Returns the page's origin; None if unknown. Browsers omit it from a GET of our own pages."""
     origin = request.headers.get("Origin")
     if origin is None and request.headers.get("Sec-Fetch-Site") == "same-origin":
         own = urlsplit(settings().base_url)
@@ -201,10 +198,7 @@ def _address() -> str:
 
 
 def _visitor() -> Visitor:
-    """Returns the token's visitor, and counts the request.
-
-    Raises RateLimited, and Unauthenticated, also for another channel's token.
-    """
+    """Returns the token's visitor, and counts the request. Raises Unauthenticated and RateLimited."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     found = visitors.authenticate(token.strip()) if scheme.lower() == "bearer" else None
     if found is None or found.channel_id != _channel().id:
@@ -217,13 +211,10 @@ def _visitor_or_new(key: str | None) -> tuple[Visitor, str | None]:
     if "Authorization" in request.headers:
         return _visitor(), None
     _count(f"chat-new:{_address()}", bounds.NEW_VISITORS_PER_ADDRESS)
-    _count(f"chat-channel:{_channel().id}", _new_visitors_of(_channel()))
-    return visitors.issue(_channel(), key or "")
-
-
-def _new_visitors_of(channel: Channel) -> Bound:
     bound = bounds.NEW_VISITORS_PER_CHANNEL
-    return replace(bound, most=channel.settings.get("new_visitors_per_minute", bound.most))
+    most = _channel().settings.get("new_visitors_per_minute", bound.most)
+    _count(f"chat-channel:{_channel().id}", replace(bound, most=most))
+    return visitors.issue(_channel(), key or "")
 
 
 def _count(name: str, bound: Bound) -> None:
@@ -238,9 +229,5 @@ def _count(name: str, bound: Bound) -> None:
 
 
 def _body() -> dict[str, Any]:
-    """Returns the JSON object in the body.
-
-    Raises RequestEntityTooLarge, BadRequest, Malformed and Invalid.
-    """
     # Accepts any Content-Type: the check of the origin protects against forged requests.
     return object_in(whole_body(request, MOST_BODY_BYTES))

@@ -38,18 +38,12 @@ class PhoneFilter(Formatted):
 
 
 def _address(text: str) -> str:
-    """Returns the e-mail address in a query.
-
-    Spaces become "+": an unescaped plus sign arrives as a space.
-    """
+    """Returns the e-mail address in a query, where an unescaped plus sign has become a space."""
     return normalization.bare(text).replace(" ", "+")
 
 
 def _search(text: str) -> str:
-    """Returns the text to search for.
-
-    In a phone number or an e-mail address, spaces become "+": an unescaped plus sign arrives as a space.
-    """
+    """Restores plus signs that arrived as spaces, if the text is an e-mail address or a number."""
     is_address = re.fullmatch(r"[^@\s]+( [^@\s]+)+@[^@\s]+", text)
     return text.replace(" ", "+") if is_address or re.fullmatch(r" [0-9]+", text) else text
 

@@ -39,8 +39,6 @@ class EventQuery(PageQuery):
 
 
 class EventResend(RequestBody):
-    """The endpoint to send an event to. It need not be subscribed to the event's kind."""
-
     endpoint_id = fields.String(
         required=True, metadata=about("The endpoint to send it to, whatever it is subscribed to.")
     )

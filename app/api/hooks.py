@@ -1,7 +1,4 @@
-"""Hooks: providers' webhooks arrive at `/hooks/<kind>/<channel>`.
-
-A webhook is only stored before it is answered; workers process it later.
-"""
+"""Stores providers' webhooks, which arrive at `/hooks/<kind>/<channel>`; workers process them."""
 
 from __future__ import annotations
 
@@ -26,11 +23,7 @@ _LARGE_BYTES = 64 * 1024
 
 @blueprint.get("/hooks/<kind>/<channel_id>")
 def prove_hook(kind: str, channel_id: str) -> Response:
-    """Answers the provider's verification request for the webhook's address.
-
-    Raises NotFound without such a channel, and InsufficientScope if the request is not the provider's or has a wrong
-    token.
-    """
+    """Answers the provider's verification request. Raises NotFound, and InsufficientScope for others."""
     answer = arrivals.prove(arrivals.find_channel(kind, channel_id), request.args.to_dict())
     return Response(answer, mimetype="text/plain", headers={"X-Content-Type-Options": "nosniff"})
 

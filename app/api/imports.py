@@ -61,11 +61,7 @@ def list_line_errors(query: dict[str, Any], import_id: str) -> Document:
 
 
 def _accept() -> tuple[Job, bool]:
-    """Accepts the import. Returns its job, and whether this was a repeated request.
-
-    Frees the body's memory on return. Raises UnsupportedMediaType, RequestEntityTooLarge, Invalid, Overloaded and
-    Unavailable.
-    """
+    """Accepts the import, and frees the body's memory. Returns its job, and whether it was a repeat."""
     _refuse_other_types()
     try:
         media.check_room()

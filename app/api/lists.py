@@ -33,8 +33,6 @@ class PageQuery(Query):
 
 
 class Meta(ResponseBody):
-    """Where a list continues after this page."""
-
     nextCursor = fields.String(allow_none=True, metadata=about("Cursor of the next page."))
     hasMore = fields.Boolean(metadata=about("True while more pages exist."))
 
@@ -102,10 +100,7 @@ def _enveloped(data: list[dict[str, Any]], scope: str, last: Sequence[str] | Non
 
 
 def _last(cursor: str | None, scope: str, order: Sequence[str]) -> Sequence[str | None]:
-    """Returns the values of `order` in the previous page's last row; Nones for the first page.
-
-    Raises Invalid for a cursor of another list.
-    """
+    """Returns the `order` values to continue after; Nones without a cursor. Raises Invalid."""
     if cursor is None:
         return [None] * len(order)
     try:

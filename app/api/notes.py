@@ -38,9 +38,7 @@ class NoteCreate(RequestBody):
         },
     )
     mentions = fields.List(
-        fields.String(),
-        validate=validate.Length(max=MOST_MENTIONS),
-        metadata=about("Members, who are notified."),
+        fields.String(), validate=validate.Length(max=MOST_MENTIONS), metadata=about("Members, who are notified.")
     )
 
 

@@ -77,7 +77,7 @@ def _refused(document: dict[str, object], retry_after: str = RETRY_AFTER_SECONDS
 
 
 def _note(document: Mapping[str, Any]) -> None:
-    """Keeps the refusal, so that its `traceId` can be searched for, if the token was valid."""
+    """Records the refusal, so that its `traceId` can be searched for, if the token was valid."""
     who: Caller | None = g.get("caller")
     if who is None:
         return
@@ -118,10 +118,7 @@ def _http_refused(error: HTTPException, base_url: str) -> Response:
 
 
 def _own_detail(error: HTTPException) -> str | None:
-    """Returns the description that our code gave `error`; for a 405, the supported methods.
-
-    None for werkzeug's own descriptions, and for 5xx.
-    """
+    """Returns our description of `error`, or a 405's methods; None for werkzeug's, and for 5xx."""
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         return f"This address does not support {request.method}. It supports {', '.join(sorted(error.valid_methods))}."
     if (error.code or 500) >= 500 or isinstance(error, BadRequestKeyError):

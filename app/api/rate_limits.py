@@ -1,19 +1,11 @@
-"""The rate limit: refuses requests above it, and reports it in every response.
-
-The headers follow draft-ietf-httpapi-ratelimit-headers-11.
-"""
+"""Enforces the rate limit, and reports it (draft-ietf-httpapi-ratelimit-headers-11)."""
 
 from __future__ import annotations
 
-from flask import Flask, Response, g
+from flask import Response, g
 
 from app.domain.people import rate_limits
 from app.errors import RateLimited
-
-
-def install(app: Flask) -> None:
-    """Adds the RateLimit headers to responses to counted requests."""
-    app.after_request(_report)
 
 
 def count_request(token_id: str) -> None:
@@ -23,7 +15,8 @@ def count_request(token_id: str) -> None:
         raise RateLimited(standing.quota, standing.seconds)
 
 
-def _report(response: Response) -> Response:
+def report(response: Response) -> Response:
+    """Adds the RateLimit headers to the response, if the request was counted."""
     standing = g.get("standing")
     if standing is not None:
         response.headers.add("RateLimit-Policy", f'"default";q={standing.quota};w=60')

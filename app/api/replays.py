@@ -13,12 +13,10 @@ from app.api.lists import PageQuery, envelope, page, page_of
 from app.api.parsing.blueprints import Blueprint
 from app.api.responses import respond
 from app.api.routes import Document, accepts, reads, shows
-from app.api.writes import accept, is_dry_run, must_exist
+from app.api.writes import accept, is_dry_run, steer
 from app.domain.bodies.replays import ReplayCreate, ReplayFilter
 from app.domain.deliveries import replays
 from app.domain.deliveries.replays import ReplayPreviewSchema, ReplayRowSchema, ReplaySchema
-from app.domain.work import controlled_batches
-from app.errors import NotFound
 from app.lib import ids
 from app.models.replays import OUTCOMES, Replay, ReplayRow
 
@@ -63,27 +61,16 @@ def list_replay_rows(query: dict[str, Any], replay_id: str) -> Document:
 @accepts(blueprint, "POST /webhooks/replays/<replay_id>/pause", "webhooks", ReplaySchema)
 def pause_replay(replay_id: str) -> Response:
     """Pause a replay: nothing more is sent until it is continued."""
-    return _move("replays.pause", replay_id, "paused")
+    return steer("replays.pause", replay_id, "paused")
 
 
 @accepts(blueprint, "POST /webhooks/replays/<replay_id>/continue", "webhooks", ReplaySchema)
 def continue_replay(replay_id: str) -> Response:
     """Continue a replay after a pause, or with the rest after the canary."""
-    return _move("replays.continue", replay_id, "running")
+    return steer("replays.continue", replay_id, "running")
 
 
 @accepts(blueprint, "POST /webhooks/replays/<replay_id>/abort", "webhooks", ReplaySchema)
 def abort_replay(replay_id: str) -> Response:
     """End a replay. Deliveries that it has sent are not recalled; the rest are unchanged."""
-    return _move("replays.abort", replay_id, "aborted")
-
-
-def _move(kind: str, replay_id: str, state: str) -> Response:
-    def check() -> None:
-        must_exist("replay", replay_id)
-        try:
-            controlled_batches.refuse_ended(Replay.find(caller().workspace_id, replay_id), state)
-        except NotFound:  # a queued write will create it
-            return
-
-    return accept(kind, {}, replay_id, check)
+    return steer("replays.abort", replay_id, "aborted")

@@ -62,11 +62,7 @@ def _identified(wsgi_app: WSGIApplication) -> WSGIApplication:
             # The route, not the path: names of tags and query strings may contain personal data.
             method, route, seconds = environ["REQUEST_METHOD"], rule and rule.rule, perf_counter() - started
             _log.info(
-                "request",
-                method=method,
-                route=route,
-                status=int(status_line[:3]),
-                duration_ms=round(seconds * 1000, 2),
+                "request", method=method, route=route, status=int(status_line[:3]), duration_ms=round(seconds * 1000, 2)
             )
             _count(method, route, status_line[:3], seconds)
             if route not in _PROBES:

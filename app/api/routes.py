@@ -57,10 +57,7 @@ def reads(
 
 
 def shows(blueprint: Blueprint, noun: str, needs: Needs, schema: type[ResponseBody], about: str) -> None:
-    """Declares the route that shows a resource, as responses to writes show it.
-
-    `noun` is its name in `resources.TYPES`. `about` describes the route.
-    """
+    """Declares the route that shows the resource `noun` of `resources.TYPES`. `about` describes it."""
     kind = resources.TYPES[noun]
 
     def show(**names: str) -> Document:

@@ -76,8 +76,6 @@ class RunWithStepsSchema(RunSchema):
 
 
 class SimulatedResponseBody(RequestBody):
-    """A simulated response of another server."""
-
     status = StrictInteger(
         required=True, validate=validate.Range(100, 599), metadata=about("The status of the response.", example=200)
     )
@@ -107,8 +105,6 @@ class ReplyField(fields.Field[Any]):
 
 
 class SimulationBody(RequestBody):
-    """The input of a simulation of a draft: replies, responses and events."""
-
     contact_id = fields.String(metadata=about("The contact to run it for; by default one without data."))
     variables = variables()
     replies = fields.List(

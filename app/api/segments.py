@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from flask import Response
 from marshmallow import fields, post_load
@@ -27,14 +27,9 @@ from app.models.segments import Segment
 blueprint = Blueprint("segments", __name__, description="Filters of contacts that have a name.")
 
 
-def _filter(*, required: bool = False) -> fields.Dict:
-    return fields.Dict(required=required, metadata={"$ref": "#/components/schemas/Condition", **segments.ABOUT_FILTER})
-
-
 class FilterBody(RequestBody):
-    """A body with a filter. `filter` is optional only in a change."""
-
-    filter = _filter(required=True)
+    REQUIRED: ClassVar[tuple[str, ...]] = ("filter",)
+    filter = fields.Dict(metadata={"$ref": "#/components/schemas/Condition", **segments.ABOUT_FILTER})
 
     @post_load
     def can_be_judged(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -47,17 +42,15 @@ class FilterBody(RequestBody):
         return data
 
 
-class SegmentCreate(FilterBody):
-    """A segment to create. Both fields are required."""
-
-    name = Formatted(normalization.name, required=True, metadata={**normalization.NAME_SCHEMA, **segments.ABOUT_NAME})
-
-
 class SegmentPatch(FilterBody):
     """The fields of a segment to change. None is required."""
 
+    REQUIRED: ClassVar[tuple[str, ...]] = ()
     name = Formatted(normalization.name, metadata={**normalization.NAME_SCHEMA, **segments.ABOUT_NAME})
-    filter = _filter()
+
+
+class SegmentCreate(SegmentPatch):
+    REQUIRED = ("name", "filter")
 
 
 class SegmentCountSchema(ResponseBody):

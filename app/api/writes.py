@@ -18,6 +18,7 @@ from app.domain import resources, writes
 from app.domain.jobs import idempotency_keys, jobs
 from app.domain.jobs.idempotency_keys import RequestKey, fingerprint
 from app.domain.verbs import VERBS
+from app.domain.work import controlled_batches
 from app.domain.work.changes import Write
 from app.errors import NotFound
 from app.models.jobs import Job
@@ -44,26 +45,25 @@ def accept(
 
 
 def act(
-    kind: str,
-    resource_id: str,
-    payload: Mapping[str, Any] | None = None,
-    beside: Mapping[str, Any] | None = None,
+    kind: str, resource_id: str, payload: Mapping[str, Any] | None = None, beside: Mapping[str, Any] | None = None
 ) -> Response:
-    """Accepts a write to a resource that exists, or that a queued write may create.
-
-    Raises NotFound for any other resource.
-
-    `beside`: see `accept`.
-    """
+    """Like `accept`, but raises NotFound unless the resource exists or a queued write may create it."""
     check = partial(must_exist, VERBS[kind].resource_type, resource_id)
     return accept(kind, payload or {}, resource_id, check, beside)
 
 
-def is_dry_run(body: dict[str, Any]) -> bool:
-    """Takes `dry_run` out of the body and returns it.
+def steer(kind: str, batch_id: str, state: str) -> Response:
+    """Like `act`, but also raises Conflict if the broadcast or replay has ended in another state."""
 
-    Raises Invalid for an invalid idempotency key, although a dry run does not use it.
-    """
+    def check() -> None:
+        if (batch := must_exist(VERBS[kind].resource_type, batch_id)) is not None:
+            controlled_batches.refuse_ended(batch, state)
+
+    return accept(kind, {}, batch_id, check)
+
+
+def is_dry_run(body: dict[str, Any]) -> bool:
+    """Removes `dry_run` from the body and returns it. Raises Invalid for an invalid Idempotency-Key."""
     is_dry = bool(body.pop("dry_run", False))
     if is_dry:
         idempotency_key()
@@ -76,24 +76,20 @@ def write_of(kind: str, payload: Mapping[str, Any], resource_id: str | None = No
     return Write(who.workspace_id, kind, payload, request_id(), resource_id, who.token_id)
 
 
-def must_exist(resource_type: str, resource_id: str) -> None:
-    """Raises NotFound unless the resource exists, or a queued write may create it.
-
-    A create returns the identifier before its job runs, and callers may use it at once.
-    """
+def must_exist(resource_type: str, resource_id: str) -> Any | None:
+    """Returns the resource; None if a queued write may create it. Raises NotFound otherwise."""
     workspace_id = caller().workspace_id
     try:
-        resources.TYPES[resource_type].find(workspace_id, resource_id)
+        return resources.TYPES[resource_type].find(workspace_id, resource_id)
     except NotFound:
+        # A create returns the identifier before its job runs, and callers may use it at once.
         if not Job.will_make(workspace_id, resource_type, resource_id):
             raise
+        return None
 
 
 def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None = None) -> Response:
-    """Returns the response to a write: its result if the caller waits and the job ends in time.
-
-    Otherwise, the response is the job (202).
-    """
+    """Returns the job's result if the caller waits and the job ends in time; otherwise the job (202)."""
     response = None
     if seconds := _preferred_wait():
         job = jobs.wait(job, seconds)
@@ -108,10 +104,7 @@ def answer(job: Job, is_repeated: bool = False, beside: Mapping[str, Any] | None
 
 
 def _result(job: Job, beside: Mapping[str, Any] | None) -> Response | None:
-    """Returns the response with the job's result or problem.
-
-    None if the job has not ended, or its resource has been deleted since.
-    """
+    """Returns a response with the job's outcome; None if it has not ended or the resource is gone."""
     if job.status == "failed":
         assert job.problem is not None
         # The stored problem has the identifier of the request that made the job, not the identifier of this request.

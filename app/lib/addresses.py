@@ -127,20 +127,13 @@ def _check_name(host: str, allowed: Sequence[Network]) -> str | None:
 
 
 def client_address(peer: str, forwarded_for: str, proxies: int) -> str:
-    """Returns the address that a request comes from.
-
-    Without trusted proxies, that is `peer`. Otherwise, it is the address that the outermost trusted proxy appended to
-    `X-Forwarded-For`.
-    """
+    """Returns the address that the outermost trusted proxy saw; `peer` without trusted `proxies`."""
     passed = forwarded_for.split(",")
     return passed[-proxies].strip() if 0 < proxies <= len(passed) else peer
 
 
 def network_of(address: str) -> str:
-    """Returns the network that counts as one address: for IPv6 the /64, which one host controls.
-
-    IPv4 addresses, and text that is no address, are returned unchanged.
-    """
+    """Returns the network that counts as one address: an IPv6 /64, or the IPv4 address itself."""
     try:
         parsed = ip_address(address)
     except ValueError:  # the request came through a socket of this machine

@@ -15,9 +15,10 @@ def names() -> dict[str, str]:
     return dict(sorted(known.items(), key=lambda item: item[1]))
 
 
+@cache
 def of_time_zone(zone: str) -> str:
     """Returns the code of the country that has the time zone; "" if it belongs to none, like UTC."""
-    return _by_zone().get(zone, "")
+    return next((code for code, _, name in _table("zone.tab") if name == zone), "")
 
 
 def international(phone: str, country: str) -> str:
@@ -32,11 +33,6 @@ def international(phone: str, country: str) -> str:
     if number.extension or not phonenumbers.is_possible_number(number):
         return phone
     return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
-
-
-@cache
-def _by_zone() -> dict[str, str]:
-    return {zone: code for code, _, zone in _table("zone.tab")}
 
 
 def _table(name: str) -> list[list[str]]:

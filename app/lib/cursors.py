@@ -9,19 +9,14 @@ from collections.abc import Sequence
 
 
 def seal(key: bytes, scope: str, last: Sequence[str]) -> str:
-    """Returns a cursor that continues the list `scope` after the row with these values.
-
-    No value may contain a line break.
-    """
+    """Returns a cursor to continue the list `scope` after these values, which have no line breaks."""
     place = "\n".join(last)
-    return base64.urlsafe_b64encode(_mac(key, scope, place) + place.encode()).decode().rstrip("=")
+    mac = hmac.digest(key, f"cursor\n{len(scope)}\n{scope}\n{place}".encode(), hashlib.sha256)[:16]
+    return base64.urlsafe_b64encode(mac + place.encode()).decode().rstrip("=")
 
 
 def unseal(key: bytes, scope: str, cursor: str) -> list[str]:
-    """Returns the values in the cursor.
-
-    Raises ValueError if it is malformed, forged or of another list.
-    """
+    """Returns the values in the cursor. Raises ValueError if it is forged or of another list."""
     if not cursor.isascii():
         raise ValueError("not a cursor")
     raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
@@ -29,7 +24,3 @@ def unseal(key: bytes, scope: str, cursor: str) -> list[str]:
     if not hmac.compare_digest(seal(key, scope, last), cursor):
         raise ValueError("not a cursor of this list")
     return last
-
-
-def _mac(key: bytes, scope: str, place: str) -> bytes:
-    return hmac.digest(key, f"cursor\n{len(scope)}\n{scope}\n{place}".encode(), hashlib.sha256)[:16]

@@ -69,10 +69,7 @@ def _unmarked(head: bytes) -> str:
 
 
 def _declared(content_type: str | None) -> str | None:
-    """Returns the encoding that a Content-Type declares; None if it is unknown.
-
-    Latin-1 and ASCII mean Windows-1252, as in browsers.
-    """
+    """Returns the declared encoding; None if unknown. Latin-1 counts as Windows-1252, as in browsers."""
     label = parse_options_header(content_type)[1].get("charset", "")
     if not _LABEL.fullmatch(label):
         return None

@@ -66,8 +66,7 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 def sniff(head: bytes, name: str | None = None) -> str:
     """Returns the type of a file that begins with `head`, whatever its sender claims.
 
-    HTML, SVG and all other text is text/plain. Unrecognized content is application/octet-stream. `name` only tells
-    apart formats that begin alike.
+    All text is text/plain, HTML and SVG included. `name` only tells apart formats that begin alike.
     """
     found = next((kind for pattern, kind in _PATTERNS if pattern.match(head)), None) or _of_text(head)
     return _BY_NAME.get((found, (name or "").rpartition(".")[2].lower()), found)

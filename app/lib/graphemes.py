@@ -13,10 +13,7 @@ def split(text: str) -> list[str]:
 
 
 def cut(text: str, most: int) -> str:
-    """Cuts the text to `most` characters without splitting a grapheme.
-
-    Only a first grapheme of more than `most` characters is split.
-    """
+    """Cuts the text to `most` characters. Splits no grapheme, unless the first one is longer."""
     if len(text) <= most:
         return text
     end = 0

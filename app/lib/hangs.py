@@ -34,10 +34,7 @@ _REFUSAL = "PostgreSQL hangs: it has accepted no connection in time."
 
 
 class Connection(psycopg2.extensions.connection):
-    """A connection that another thread can cut while a statement waits on it.
-
-    `watch`: the watch of its server.
-    """
+    """A connection to the server of `watch` that another thread can cut while a statement waits."""
 
     watch: Watch
     _closing = threading.Lock()
@@ -55,10 +52,7 @@ class Connection(psycopg2.extensions.connection):
         self._close_wire = weakref.finalize(self, self._wire.close)
 
     def _address(self) -> dict[str, Any]:
-        """Returns the options that connect to the same server again.
-
-        The URL may name several hosts, and a name may have several addresses.
-        """
+        """Returns the options that connect to the same server: the URL may name several hosts."""
         options: dict[str, Any] = {"host": self.info.host, "port": self.info.port}
         if self._wire.family != socket.AF_UNIX:
             options["hostaddr"] = self._wire.getpeername()[0]
@@ -71,10 +65,7 @@ class Connection(psycopg2.extensions.connection):
             self._close_wire()
 
     def cut(self) -> None:
-        """Shuts the connection down while a statement waits on it.
-
-        Call it from any thread; safe to repeat.
-        """
+        """Shuts the connection down, from any thread, while a statement waits on it. Safe to repeat."""
         with self._closing, suppress(OSError):
             self._wire.shutdown(socket.SHUT_RDWR)
 
@@ -83,10 +74,7 @@ class Cursor(psycopg2.extensions.cursor):
     """A cursor that registers its waiting statements with the watch."""
 
     def execute(self, query: Any, vars: Any = None) -> None:
-        """Runs a statement.
-
-        If the server hangs, closes the connection and raises OperationalError at once.
-        """
+        """Runs a statement. If the server hangs, closes the connection and raises OperationalError."""
         connection: Any = self.connection
         watch: Watch = connection.watch
         watch.waiting[connection] = time.monotonic()
@@ -110,10 +98,7 @@ class Watch:
         self.address: dict[str, Any] = {}  # the address of the latest connection
 
     def connect(self, connect: Callable[[], Any]) -> Any:
-        """Returns the connection that `connect` opens.
-
-        Raises OperationalError at once if the server hangs.
-        """
+        """Returns the connection that `connect` opens. Raises OperationalError if the server hangs."""
         attempt = object()
         self.waiting[attempt] = time.monotonic()
         try:

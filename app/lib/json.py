@@ -53,10 +53,7 @@ def is_deep(value: object) -> bool:
 
 
 def timestamp(moment: datetime) -> str:
-    """Formats a time in UTC with milliseconds (RFC 3339): `2026-11-21T10:00:00.000Z`.
-
-    Raises ValueError for a time without a zone.
-    """
+    """Formats a time as `2026-11-21T10:00:00.000Z` (RFC 3339). Raises ValueError without a zone."""
     if moment.tzinfo is None:
         raise ValueError("a time must have a zone")
     if moment.tzinfo is not UTC:  # skipped for most times, which are in UTC already

@@ -106,10 +106,7 @@ class Template(BoundTemplate):
     weight = 0
 
     def render_counted(self, variables: Mapping[str, Any]) -> tuple[str, Context]:
-        """Renders the text. Also returns the final context.
-
-        Raises LiquidError, and whatever filters raise.
-        """
+        """Renders the text; also returns the final context. Raises LiquidError, and errors of filters."""
         context, buffer = Context(self, globals=variables), self._get_buffer()
         context.spend(self.weight)
         self.render_with_context(context, buffer)

@@ -22,10 +22,7 @@ def amount(text: str) -> Decimal:
 
 
 def in_currency(given: Decimal, currency: str) -> Decimal:
-    """Returns `given` with its currency's decimal places.
-
-    Raises ValueError with a sentence if that would lose digits.
-    """
+    """Returns `given` with its currency's places. Raises ValueError if that would lose digits."""
     places = DECIMAL_PLACES[currency]
     exact = given.quantize(Decimal(1).scaleb(-places))
     if exact != given:

@@ -59,30 +59,21 @@ def tag(text: str) -> str:
 
 
 def label(text: str) -> str:
-    """Returns the label, `bare`.
-
-    Raises ValueError unless it has 1 to 100 characters, no control characters, and not only spaces.
-    """
+    """Returns the label, `bare`: 1 to 100 characters, no control characters, and not only spaces."""
     if len(text) > 100 or not re.fullmatch(TAG, text) or not bare(text):
         raise ValueError("A label has 1 to 100 characters, no control characters, and more than spaces.")
     return bare(text)
 
 
 def opt_out_word(text: str) -> str:
-    """Returns the word or phrase, casefolded and with single spaces.
-
-    Raises ValueError unless it has 1 to 50 characters, no control characters, and not only spaces.
-    """
+    """Returns the word or phrase of 1 to 50 characters, casefolded and with single spaces."""
     if len(text) > 50 or not re.fullmatch(TAG, text):
         raise ValueError("A word has 1 to 50 characters, no control characters, and more than spaces.")
     return " ".join(text.casefold().split())
 
 
 def custom_value(value: object) -> str | int | float | bool | None:
-    """Returns the value of a custom field, unchanged.
-
-    Raises ValueError unless it is a string, number, boolean or null within the limits.
-    """
+    """Returns a custom field's value unchanged: a string, number, boolean or null within the limits."""
     if not isinstance(value, (str, int, float, bool, type(None))):
         raise ValueError("A custom field holds a string, number, boolean or null.")
     if isinstance(value, str) and len(value) > LONGEST_VALUE:
@@ -137,10 +128,7 @@ def phone(text: str) -> str:
 
 
 def _words_after(text: str) -> str | None:
-    """Returns the words that follow a phone number; None if there are none.
-
-    The letters of 1-800-FLOWERS are part of the number.
-    """
+    """Returns the words after a phone number; None if there are none, as in 1-800-FLOWERS."""
     if (found := re.search(r"\d[\W\d_]*?(?=[^\W\d_])", text)) is None:
         return None
     try:
@@ -158,10 +146,7 @@ def locale(text: str) -> str:
 
 
 def timezone(text: str) -> str:
-    """Returns the name as the IANA time zone database writes it, such as Europe/Berlin.
-
-    Accepts any case of letters.
-    """
+    """Returns the name, given in any case, as the IANA database writes it, such as Europe/Berlin."""
     found = _timezones().get(text.lower())
     if found is None:
         raise ValueError("Give a time zone of the IANA database, such as Europe/Berlin.")

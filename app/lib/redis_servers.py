@@ -19,10 +19,7 @@ _ADDRESS = re.compile(r"(rediss?)(\+sentinel)?://([^/?]*@)?([^/?]*)([^?]*)(.*)")
 
 
 def check(address: str) -> None:
-    """Raises ValueError if no client can be made for that address.
-
-    The message contains no password.
-    """
+    """Raises ValueError, with no password in its text, if no client can be made for the address."""
     _, sentinel, _, hosts, path, _ = _parts(address)
     _hosts_and_ports(hosts.split(",") if sentinel else [hosts])
     if sentinel and not all(hosts.split(",")):

@@ -10,10 +10,7 @@ _is_acceptable = re.compile(r"[A-Za-z0-9._-]{1,128}").fullmatch
 
 
 def kept_or_new(proposed: str | None, trace_id: str | None = None) -> str:
-    """Returns the caller's identifier if acceptable, else `trace_id`, else a new one of 32 digits.
-
-    Acceptable are 1 to 128 characters of `A-Za-z0-9._-`.
-    """
+    """Returns the caller's identifier if acceptable, else `trace_id`, else a new one of 32 digits."""
     if proposed and _is_acceptable(proposed):
         return proposed
     if trace_id is not None:

@@ -11,10 +11,7 @@ _SECONDS = re.compile(r"\d{1,9}", re.ASCII)
 
 
 def seconds(value: str, at: datetime) -> float:
-    """Returns how many seconds to wait from `at` on, up to MOST_SECONDS; 0 if unreadable.
-
-    The value is a number of seconds or a date.
-    """
+    """Returns the seconds to wait from `at` on, up to MOST_SECONDS; 0 if `value` is unreadable."""
     value = value.strip()
     if _SECONDS.fullmatch(value):
         return min(float(value), MOST_SECONDS)

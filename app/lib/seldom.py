@@ -1,4 +1,4 @@
-"""Limits how often something frequent is reported."""
+"""Limits how often a process reports a frequent event."""
 
 from __future__ import annotations
 

@@ -22,10 +22,7 @@ class Signature:
 
 
 def sign(secrets: Sequence[str], timestamp: int, body: bytes) -> str:
-    """Returns the value of X-Service-Signature: a `v1` for each secret, in order.
-
-    The key is the whole secret as UTF-8.
-    """
+    """Returns X-Service-Signature: a `v1` for each secret, in order. The key is the secret's UTF-8."""
     signed = b"%d." % timestamp + body
     values = (hmac.digest(secret.encode(), signed, hashlib.sha256).hex() for secret in secrets)
     return f"t={timestamp}," + ",".join(f"v1={value}" for value in values)

@@ -83,10 +83,7 @@ def check(used: Filter) -> None:
 
 
 def _limited(call: Callable[..., Any], *, of_text: bool) -> Callable[..., Any]:
-    """Wraps a filter: charges it to the template's budget, and limits its values.
-
-    `of_text`: the filter gets its value as text.
-    """
+    """Wraps a filter to charge and limit its values. `of_text`: the filter gets its value as text."""
     in_zone = "zone" in signature(call).parameters
 
     @wraps(call)
@@ -96,7 +93,8 @@ def _limited(call: Callable[..., Any], *, of_text: bool) -> Callable[..., Any]:
                 within_limits(given)
                 context.spend(cost(given))
         if in_zone:
-            named["zone"] = _zone_of(context.globals)
+            owners = (context.globals.get(name) or {} for name in ("contact", "workspace"))
+            named["zone"] = time_zones.first_known(*(owner.get("timezone") for owner in owners))
         result = within_limits(call(text_of(value) if of_text else value, *arguments, **named))
         context.spend(1 + cost(result))
         return result
@@ -120,27 +118,11 @@ def _join(value: Any, separator: Any = " ") -> str:
 
 
 def _uniq(value: Any) -> list[Any]:
-    """Removes repeated elements.
-
-    Compares elements by their JSON: comparing each with all others would take too long.
-    """
+    """Removes repeated elements, by their JSON: comparing each with all others would take too long."""
     first: dict[bytes, Any] = {}
     for each in value if isinstance(value, list) else [value]:
         first.setdefault(json.dumps(each), each)
     return list(first.values())
-
-
-def _json(value: Any) -> str:
-    return json.dumps(None if isinstance(value, Undefined) else value).decode()
-
-
-def _strip_html(value: str) -> str:
-    return _HTML_TAG.sub("", value)
-
-
-def _zone_of(names: Mapping[str, Any]) -> ZoneInfo:
-    """Returns the time zone of the template's contact, else of its workspace, else UTC."""
-    return time_zones.first_known(*((names.get(each) or {}).get("timezone") for each in ("contact", "workspace")))
 
 
 def _date(value: Any, form: Any, timezone: Any = None, *, zone: ZoneInfo) -> str:
@@ -166,18 +148,13 @@ def _date(value: Any, form: Any, timezone: Any = None, *, zone: ZoneInfo) -> str
 
 def _adding(unit: str) -> Callable[[Any, Any], str]:
     def add(value: Any, amount: Any) -> str:
-        time = _time_of(value)
+        time = _read(value)
         if time is None:
             raise _refused(f"'{text_of(value)[:LONGEST_TIME]}' is not a time")
+        time = time if time.tzinfo else time.replace(tzinfo=UTC)
         return json.timestamp(time + timedelta(**{unit: float(text_of(amount) or 0)}))
 
     return add
-
-
-def _time_of(value: Any) -> datetime | None:
-    """Like `_read`, but takes a time without a zone for UTC."""
-    time = _read(value)
-    return time.replace(tzinfo=UTC) if time and time.tzinfo is None else time
 
 
 def _read(value: Any) -> datetime | None:
@@ -234,7 +211,7 @@ _OF_TEXT: Mapping[str, Callable[..., Any]] = {
     "replace": _replace,
     "replace_first": lambda value, old, new="": value.replace(text_of(old), text_of(new), 1),
     "split": _split,
-    "strip_html": _strip_html,
+    "strip_html": lambda value: _HTML_TAG.sub("", value),
     "truncate": _truncate,
 }
 _OF_ANYTHING: Mapping[str, Callable[..., Any]] = {
@@ -251,7 +228,7 @@ _OF_ANYTHING: Mapping[str, Callable[..., Any]] = {
     "add_minutes": _adding("minutes"),
     "date": _date,
     "join": _join,
-    "json": _json,
+    "json": lambda value: json.dumps(None if isinstance(value, Undefined) else value).decode(),
     "slice": _slice,
     "uniq": _uniq,
 }

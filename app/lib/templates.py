@@ -10,7 +10,7 @@ that shows the text must escape it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -79,10 +79,9 @@ def check(template: str) -> None:
 
 
 def named(template: str) -> list[list[str]]:
-    """Returns the variables that the template names, each once, as paths.
+    """Returns the variables that the template names, each once, as paths. Raises like `check`.
 
-    A path ends where its next part is computed. Leaves out names that the template itself assigns. Raises TemplateError
-    like `check`.
+    A path ends where its next part is computed. Leaves out names that the template itself assigns.
     """
     if "{" not in template:
         check(template)
@@ -90,8 +89,12 @@ def named(template: str) -> list[list[str]]:
     named_in = _NAMED.get(template)
     if named_in is None:
         found = _parsed(template).analyze(include_partials=False).globals
-        paths = (tuple(_names(path.segments)) for uses in found.values() for path in uses)
-        named_in = [list(path) for path in dict.fromkeys(paths)]
+        paths: dict[tuple[Any, ...], None] = dict.fromkeys(
+            tuple(takewhile(lambda part: isinstance(part, str), path.segments))
+            for uses in found.values()
+            for path in uses
+        )
+        named_in = [list(path) for path in paths]
         _NAMED.put(template, named_in, 1 + len(template) // 100 + len(named_in))
     return named_in
 
@@ -106,10 +109,6 @@ def words_of(template: str) -> int:
         words += 1 + len(_WORD.findall(template, opening.end(), end))
         position = end + 2
     return words
-
-
-def _names(segments: Iterable[Any]) -> Iterator[str]:
-    return takewhile(lambda segment: isinstance(segment, str), segments)
 
 
 def render(template: str, variables: Mapping[str, Any], budget: Budget | None = None) -> str:
@@ -138,10 +137,7 @@ def render(template: str, variables: Mapping[str, Any], budget: Budget | None = 
 
 
 def fill(value: Any, render: Callable[[str], str], most_bytes: int) -> Any:
-    """Returns a copy of the value with its strings rendered, at any depth.
-
-    Raises TooLong as soon as the strings exceed `most_bytes`, and whatever `render` raises.
-    """
+    """Returns a copy of the value with its strings rendered. Raises TooLong above `most_bytes`."""
     left = most_bytes
 
     def filled(each: Any) -> Any:
@@ -222,10 +218,7 @@ def _weigh(node: Node, context: RenderContext, is_looped: bool = False) -> int:
 
 
 def _count(expression: Expression) -> int:
-    """Counts the parts of an expression.
-
-    Raises LiquidError if a filter is unknown or has the wrong arguments.
-    """
+    """Counts the parts of an expression. Raises LiquidError if a filter or its arguments are wrong."""
     counted, pending = 0, [expression]
     while pending:
         counted, each = counted + 1, pending.pop()

@@ -1,7 +1,4 @@
-"""API tokens: `bhp_`, 30 random base62 characters (178 bits) and a CRC-32.
-
-Secret scanners recognise them by the prefix and the checksum.
-"""
+"""API tokens: `bhp_`, 30 random base62 characters (178 bits), and a CRC-32 for secret scanners."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reads numbers, dates, addresses and choices as people type them.
-
-All functions raise ValueError for text that they cannot read.
-"""
+"""Reads what people type: numbers, dates, addresses, choices. Raises ValueError if unreadable."""
 
 from __future__ import annotations
 
@@ -83,10 +80,7 @@ def number(text: str, language: str | None = None) -> int | float:
 
 
 def _separated(sign: str, digits: str, locale: Locale | None) -> int | float:
-    """Reads a number with points and commas. The last of them may be the decimal separator.
-
-    Raises Ambiguous if the language does not decide.
-    """
+    """Reads a number with points and commas. Raises Ambiguous if the language does not decide."""
     marks = re.sub("[0-9]", "", digits)
     if len(set(marks)) == 2:
         head, last, decimals = digits.rpartition(marks[-1])
@@ -178,16 +172,13 @@ def _in_order(first: int, second: int, year: int, mark: str, locale: Locale | No
     if second > 12:
         return Date(year, first, second).isoformat()
     # English without a territory may be American, which puts the month first, or not.
-    pattern = "" if locale is None or (locale.language == "en" and not locale.territory) else _short_date(locale)
+    is_unknown = locale is None or (locale.language == "en" and not locale.territory)
+    pattern = "" if is_unknown else get_date_format("short", locale).pattern
     if re.match("d.*M", pattern):
         return Date(year, second, first).isoformat()
     if re.match("M.*d", pattern):
         return Date(year, first, second).isoformat()
     raise Ambiguous(Date(year, second, first), Date(year, first, second))
-
-
-def _short_date(locale: Locale) -> str:
-    return get_date_format("short", locale).pattern
 
 
 def _year(text: str, locale: Locale | None) -> int:
@@ -257,10 +248,7 @@ def email(text: str) -> str:
 
 
 def choice(offered: Sequence[Mapping[str, str]], text: str) -> str:
-    """Returns the `id` of the button whose label, `id`, number or emoji the text is.
-
-    Ignores punctuation around it. Raises ValueError if no button matches.
-    """
+    """Returns the `id` of the button that the text names by its label, `id`, number or emoji."""
     numbered = [(str(number), each["id"]) for number, each in enumerate(offered, 1)]
     by_id = [(each["id"], each["id"]) for each in offered]
     by_label = [(each["label"], each["id"]) for each in offered]
@@ -289,7 +277,6 @@ def _words(text: str) -> str:
 
 
 def _plain_words(text: str) -> str:
-    """Like `_words`, without accents."""
     return normalization.unaccented(_words(text))
 
 

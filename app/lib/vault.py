@@ -1,7 +1,4 @@
-"""Secrets at rest: encrypted under the newest of several keys, and readable under any of them.
-
-The method is Fernet (AES-128-CBC, HMAC-SHA256).
-"""
+"""Secrets at rest: encrypted with Fernet under the newest of several keys, any of which decrypts."""
 
 from __future__ import annotations
 
@@ -32,10 +29,7 @@ def is_readable(keys: Sequence[bytes], sealed: bytes) -> bool:
 
 
 def renew(keys: Sequence[bytes], sealed: bytes) -> bytes:
-    """Encrypts the secret anew under the newest key. Returns `sealed` itself if that key decrypts it.
-
-    Raises cryptography.fernet.InvalidToken if no key decrypts `sealed`.
-    """
+    """Encrypts the secret anew, unless the newest key encrypted it. Raises fernet's InvalidToken."""
     return sealed if is_readable(keys[:1], sealed) else _fernet(tuple(keys)).rotate(sealed)
 
 

@@ -15,9 +15,7 @@ FOLDER = Path(__file__).parents[2]
 def running() -> str:
     """Returns the number, and the commit if this is a checkout, as in `0.1.0+g5ac5c79-dirty`.
 
-    Without git, as in an image, the content of the file `VERSION` follows the number.
-
-    Read once per process: files that change later are not the running code.
+    Without git, adds the content of the file `VERSION`. Read once: files that change later are not the running code.
     """
     try:
         described = subprocess.run(
@@ -30,12 +28,6 @@ def running() -> str:
             check=True,
         )
     except (OSError, subprocess.SubprocessError):  # installed without git
-        return "+".join([NUMBER, *_said_by_file()])
+        named = FOLDER / "VERSION"
+        return "+".join([NUMBER, *(named.read_text().split()[:1] if named.exists() else ())])
     return f"{NUMBER}+g{described.stdout.strip()}"
-
-
-def _said_by_file() -> list[str]:
-    try:
-        return (FOLDER / "VERSION").read_text().split()[:1]
-    except FileNotFoundError:
-        return []

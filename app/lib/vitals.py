@@ -35,10 +35,7 @@ def start_loop(loop: asyncio.AbstractEventLoop, name: str) -> None:
 
 
 def watch(loop: asyncio.AbstractEventLoop, name: str) -> None:
-    """Ends the process if the loop does not respond for MOST_MISSED looks in a row.
-
-    The loop is running or about to run.
-    """
+    """Ends the process if the loop, running or about to run, misses MOST_MISSED looks in a row."""
     start(_watch, f"watch-{name}", loop, name)
 
 

@@ -1,7 +1,4 @@
-"""Migrations: the numbered `.sql` files in this folder, each run once and in order.
-
-Processes of the service keep working meanwhile.
-"""
+"""Migrations: the numbered `.sql` files here, each run once, in order, beside working processes."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ def upgrade() -> list[str]:
 
 
 def pending() -> list[str]:
-    """Returns the names of the migrations that have not been run on this database.
-
-    Raises SettingsError if it is older than release 0.1.0.
-    """
+    """Returns the migrations not yet run. Raises SettingsError if the database is older than 0.1.0."""
     if schema.is_too_old(rows):
         raise SettingsError("this database is older than release 0.1.0: run `db upgrade` of that release first")
     return schema.pending(rows)
@@ -77,16 +71,12 @@ def _alone() -> Iterator[None]:
     # The lock belongs to an open transaction, so it also holds behind a pooler. This polls instead of letting
     # PostgreSQL wait: a concurrent index build waits for all transactions, even for those that would wait for this
     # lock.
-    with closing(psycopg2.connect(database.database, **database.connect_params)) as beside:
-        while not _locks(beside):
+    with closing(psycopg2.connect(database.database, **database.connect_params)) as beside, beside.cursor() as cursor:
+        while True:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,))
+            if cursor.fetchall() == [(True,)]:
+                break
             beside.rollback()
             time.sleep(_LOOKS_EVERY_SECONDS)
         yield
-
-
-def _locks(beside: psycopg2.extensions.connection) -> bool:
-    with beside.cursor() as cursor:
-        cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,))
-        [(is_locked,)] = cursor.fetchall()
-    return bool(is_locked)

@@ -44,10 +44,7 @@ Step = Transaction | Batches | Index
 
 
 def steps(text: str) -> list[Step]:
-    """Splits a file into its steps, in order.
-
-    `COMMIT` ends a transaction, and so does each index of a table of an earlier file.
-    """
+    """Splits a file into steps at each `COMMIT`, and at each index of an earlier file's table."""
     statements = _statements(text)
     new_tables = {match[1] for each in statements if (match := _TABLE.match(each))}
     indexes = {each: match for each in statements if (match := _INDEX.match(each)) and match["table"] not in new_tables}

@@ -63,10 +63,9 @@ class AutomationVersion(OwnedModel):
 
 
 class Counted(NamedTuple):
-    """The key of a count of runs.
+    """The key of a count of runs; of whole runs if `step` is empty.
 
-    `version` and `hour` (of the run's creation) are None in counts by automation only. `step` is a step of the version;
-    empty for whole runs.
+    `version` and `hour` (of the run's creation) are None in counts by automation only.
     """
 
     workspace_id: str

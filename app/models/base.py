@@ -65,10 +65,7 @@ class OwnedModel(BaseModel):
 
     @classmethod
     def find(cls, workspace_id: str, identifier: str) -> Self:
-        """Returns the row with that identifier.
-
-        Raises NotFound if the workspace has no such row, or if the identifier lacks the PREFIX.
-        """
+        """Returns the row. Raises NotFound if the workspace has none, or the identifier lacks the PREFIX."""
         found: Self | None = None
         if ids.is_id(identifier, cls.PREFIX):
             found = cls.in_workspace(workspace_id).where(cls._meta.primary_key == identifier).first()
@@ -119,10 +116,7 @@ def json_field(**options: Any) -> Any:
 
 
 def page_before(query: Any, model: Any, last: Sequence[str | None], limit: int, order: Sequence[str] = ("id",)) -> Any:
-    """Returns a query for up to `limit` rows after the values `last`, in descending `order`.
-
-    If `last` contains None, begins with the first row.
-    """
+    """Returns a query for the `limit` rows after `last` in descending `order`; with None, the first."""
     columns = [getattr(model, name) for name in order]
     if None not in last:
         query = query.where(Tuple(*columns) < Tuple(*last))
@@ -138,10 +132,7 @@ class Count:
 
 
 def count_newest(query: Any, model: Any, conditions: Sequence[Any], most: int) -> Count:
-    """Counts the rows that also meet the conditions, among the query's newest `most` rows.
-
-    Reads at most one row more, for `has_more`.
-    """
+    """Counts the rows that also meet the conditions, among the query's newest `most` rows."""
     meets = reduce(and_, conditions, SQL("true")).alias("meets")
     newest = query.select(model.id, meets).order_by(model.id.desc()).limit(most + 1).alias("newest")
     counted = Select([newest], [fn.COUNT(SQL("*")), fn.COUNT(SQL("*")).filter(newest.c.meets)])

@@ -71,10 +71,8 @@ class Contact(OwnedModel):
 
     @classmethod
     def one(cls, workspace_id: str, contact_id: str) -> Contact | None:
-        """Returns the contact; None if there is none.
-
-        Uses raw SQL, because building the query with peewee would take longer than the whole read.
-        """
+        """Returns the contact; None if there is none."""
+        # Raw SQL, because building the query with peewee would take longer than the whole read.
         return next(iter(cls.raw(sql.load("find_contact"), workspace_id, contact_id)), None)
 
     @classmethod
@@ -152,7 +150,8 @@ def _matching(workspace_id: str, given: Mapping[str, Any], last_id: str | None, 
     """Returns the identifiers of the first `limit` matching contacts after `last_id`, newest first."""
     values = {**_values(given), "workspace_id": workspace_id, "last_id": last_id or "con_~", "limit": limit}
     if given.keys() & _UNIQUE:
-        return _ids(_by_identifier(given), values)
+        whole = "SELECT id FROM contacts WHERE workspace_id = %(workspace_id)s AND id < %(last_id)s"
+        return _ids(f"{whole} AND {_all_of(given)}", values)
     if limit <= LOOKED_AT and len(found := _ids(_among_newest(given), values)) == limit:
         return found
     return _ids(_by_segment(given), values)
@@ -168,10 +167,6 @@ def _values(given: Mapping[str, Any]) -> dict[str, Any]:
         "tag_key": normalization.folded(given.get("tag", "")).strip().encode("ascii", "ignore").decode(),
         **{f"word{number}": word for number, word in enumerate(given.get("words", ()))},
     }
-
-
-def _by_identifier(given: Mapping[str, Any]) -> str:
-    return f"SELECT id FROM contacts WHERE workspace_id = %(workspace_id)s AND id < %(last_id)s AND {_all_of(given)}"
 
 
 def _among_newest(given: Mapping[str, Any]) -> str:

@@ -83,31 +83,17 @@ class Conversation(OwnedModel):
 
     @classmethod
     def longest_waiting(
-        cls,
-        workspace_id: str,
-        filters: Mapping[str, Any],
-        last_at: At,
-        last_id: str | None,
-        limit: int,
+        cls, workspace_id: str, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int
     ) -> list[Conversation]:
         """Returns up to `limit` waiting conversations after the position, the longest waiting first.
 
         Filters: as for `newest`; at most MOST_LOOKED_AT conversations are compared with them.
         """
-        looked_at = cls.in_workspace(workspace_id).where(cls.waiting_since.is_null(False))
-        if last_at is not None:
-            looked_at = looked_at.where(Tuple(cls.waiting_since, cls.id) > Tuple(last_at, last_id))
-        looked_at = looked_at.order_by(cls.waiting_since, cls.id).limit(MOST_LOOKED_AT).alias("looked_at")
-        return list(_among(looked_at, filters).order_by(SQL("waiting_since, id")).limit(limit))
+        return cls._earliest(cls.waiting_since, workspace_id, filters, last_at, last_id, limit)
 
     @classmethod
     def awake(
-        cls,
-        workspace_id: str,
-        filters: Mapping[str, Any],
-        last_at: At,
-        last_id: str | None,
-        limit: int,
+        cls, workspace_id: str, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int
     ) -> list[Conversation]:
         """Returns up to `limit` open, not snoozed conversations after the position, latest first.
 
@@ -125,29 +111,28 @@ class Conversation(OwnedModel):
 
     @classmethod
     def snoozed(
-        cls,
-        workspace_id: str,
-        filters: Mapping[str, Any],
-        last_at: At,
-        last_id: str | None,
-        limit: int,
+        cls, workspace_id: str, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int
     ) -> list[Conversation]:
         """Returns up to `limit` snoozed conversations after the position, the next to wake first.
 
         Filters: `channel_id`, `assignee_id`, `label`; at most MOST_LOOKED_AT conversations are compared with them.
         """
-        looked_at = cls.in_workspace(workspace_id).where(cls.snoozed_until.is_null(False))
+        return cls._earliest(cls.snoozed_until, workspace_id, filters, last_at, last_id, limit)
+
+    @classmethod
+    def _earliest(
+        cls, time: Any, workspace_id: str, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int
+    ) -> list[Conversation]:
+        """Returns up to `limit` conversations after the position that have a `time`, earliest first."""
+        looked_at = cls.in_workspace(workspace_id).where(time.is_null(False))
         if last_at is not None:
-            looked_at = looked_at.where(Tuple(cls.snoozed_until, cls.id) > Tuple(last_at, last_id))
-        looked_at = looked_at.order_by(cls.snoozed_until, cls.id).limit(MOST_LOOKED_AT).alias("looked_at")
-        return list(_among(looked_at, filters).order_by(SQL("snoozed_until, id")).limit(limit))
+            looked_at = looked_at.where(Tuple(time, cls.id) > Tuple(last_at, last_id))
+        looked_at = looked_at.order_by(time, cls.id).limit(MOST_LOOKED_AT).alias("looked_at")
+        return list(_among(looked_at, filters).order_by(SQL(f"{time.name}, id")).limit(limit))
 
     @classmethod
     def latest_of_contacts(cls, workspace_id: str, contact_ids: Collection[str]) -> dict[str, Conversation]:
-        """Returns each contact's conversation with the latest message, by contact.
-
-        Omits contacts without a conversation.
-        """
+        """Returns each contact's conversation with the latest message, by contact, if there is one."""
         if not contact_ids:
             return {}
         one = """
@@ -230,10 +215,9 @@ class Message(MailModel):
 
     @classmethod
     def last_of(cls, conversation_ids: Collection[str]) -> dict[str, Message]:
-        """Returns a few columns of each conversation's last message, by conversation.
+        """Returns a few columns of each conversation's last message, by conversation, if there is one.
 
-        The last message is the one with the latest `at` (see `latest`). Scheduled messages do not count. Omits
-        conversations without a message.
+        The last message has the latest `at` (see `latest`). Scheduled messages do not count.
         """
         if not conversation_ids:
             return {}
@@ -264,10 +248,7 @@ class Message(MailModel):
 
     @classmethod
     def scheduled(cls, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int) -> list[Message]:
-        """Returns up to `limit` matching scheduled messages after the position, the next one first.
-
-        `filters`: columns and values, such as `workspace_id` or `conversation_id`.
-        """
+        """Returns the next `limit` scheduled messages after the position. `filters`: values by column."""
         named = [getattr(cls, name) == value for name, value in filters.items()]
         query = cls.select().where(cls.send_at.is_null(False), *named)
         if last_at is not None:

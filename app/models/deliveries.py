@@ -43,10 +43,7 @@ class Delivery(MailModel):
 
     @classmethod
     def matching(cls, workspace_id: str, filters: Mapping[str, Any]) -> Any:
-        """Returns a query for the rows that match all given filters.
-
-        The filters `error_code` and `status_code` are about the last attempt.
-        """
+        """Returns a query for the matching rows. `error_code` and `status_code`: of the last attempt."""
         query = super().matching(workspace_id, filters)
         # Compares identifiers, which is approximate, to use the index, and then times, which is exact.
         if "since" in filters:

@@ -1,4 +1,4 @@
-"""Drafts of members in conversations."""
+"""Drafts: texts that members have begun in conversations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.models.base import OwnedModel, TimeField, text_array
 
 
 class Draft(OwnedModel):
-    """A text that a member has begun in a conversation. `text` is empty once the draft was sent."""
+    """A member's draft in a conversation. `text` is empty once the draft was sent."""
 
     conversation_id = TextField()
     member_id = TextField()

@@ -56,10 +56,7 @@ class Endpoint(OwnedModel):
 
     @classmethod
     def with_address(cls, workspace_id: str, part: str | None, state: str | None) -> Any:
-        """Returns a query for endpoints whose address contains `part`, ignoring case, and in `state`.
-
-        None matches all.
-        """
+        """Returns a query for endpoints in `state` with `part` in their address, in any case; None: any."""
         query = cls.in_workspace(workspace_id)
         if part is not None:
             query = query.where(cls.address.contains(part))

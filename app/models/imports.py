@@ -54,10 +54,7 @@ class LineError(BaseModel):
 
     @classmethod
     def of(cls, import_id: str, after: str | None, limit: int, *, with_imported: bool = False) -> list[LineError]:
-        """Returns the first `limit` errors after line number `after`, in the order of the lines.
-
-        `with_imported`: includes errors of lines that were imported without their bad cells.
-        """
+        """Returns the next `limit` errors after line `after`. `with_imported`: also of imported lines."""
         query = cls.select().where(cls.import_id == import_id, cls.number > int(after or 0))
         if not with_imported:
             query = query.where(~cls.is_imported)

@@ -85,10 +85,7 @@ class Job(MailModel):
 
     @classmethod
     def open_failures(cls, workspace_id: str, kind: str | None, last_id: str | None, limit: int) -> list[Job]:
-        """Returns up to `limit` failed jobs after `last_id`, not replayed or discarded, newest first.
-
-        `kind` None: of any kind.
-        """
+        """Returns up to `limit` open failures after `last_id`, newest first; of any `kind` if None."""
         query = cls.in_workspace(workspace_id).where(
             cls.status == "failed", cls.replayed_as.is_null(), cls.discarded_at.is_null()
         )
@@ -108,10 +105,8 @@ class Job(MailModel):
 
     @classmethod
     def _few(cls, condition: str, workspace_id: str, last_id: str | None, limit: int) -> list[Job]:
-        """Returns up to `limit` jobs after `last_id` that meet the condition of a partial index.
-
-        Sorts all jobs that meet the condition: few do, and the planner finds no better way.
-        """
+        """Returns up to `limit` jobs after `last_id` that meet the condition of a partial index."""
+        # Sorts all jobs that meet the condition: few do, and the planner finds no better way.
         query = f"""
             WITH few AS MATERIALIZED (SELECT id FROM jobs WHERE workspace_id = %s AND {condition})
             SELECT id FROM few WHERE id < %s ORDER BY id DESC LIMIT %s

@@ -1,4 +1,4 @@
-"""Macros of a workspace."""
+"""Macros: several actions that are taken in a conversation at once."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ class Macro(OwnedModel):
 
     @classmethod
     def newest(cls, workspace_id: str, q: str | None, last_id: str | None, limit: int) -> list[Macro]:
-        """Returns the first `limit` macros after `last_id`, newest first.
-
-        `q` searches the name, ignoring case; None: all.
-        """
+        """Returns the newest `limit` macros after `last_id` whose name has `q` in any case; None: any."""
         query = cls.in_workspace(workspace_id)
         if q is not None:
             query = query.where(fn.STRPOS(fn.LOWER(cls.name), fn.LOWER(q)) > 0)

@@ -1,7 +1,6 @@
 """Searches of messages that contain all words of a text, newest first, in workspaces of any size.
 
-`message_keys`, a function of the database, decides what the words of a text are, and what the index contains for a
-message.
+The database's function `message_keys` decides which words a text has, and what the index holds.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ def newest(workspace_id: str, filters: Mapping[str, Any], last_id: str | None, l
     Filters: `q` (words or beginnings of words, all of which the text has), `contact_id`, `conversation_id`. `since` and
     `until` are compared with the time in the message's identifier.
     """
-    values = {**filters, "workspace_id": workspace_id, "limit": limit, "last_id": _last(filters, last_id)}
+    end = ids.bound("msg", filters["until"]) if "until" in filters else "msg_~"
+    values = {**filters, "workspace_id": workspace_id, "limit": limit, "last_id": min(end, last_id or end)}
     values["first_id"] = ids.bound("msg", filters["since"]) if "since" in filters else ""
     found = _search(filters, values) if "q" in filters else _ids(_list(filters), values)
     return list(Message.select().where(Message.id.in_(found)).order_by(Message.id.desc())) if found else []
@@ -50,12 +50,6 @@ def outbound(workspace_id: str, status: str | None, last_id: str | None, limit: 
             break
         [(values["last_id"],)] = rows(_END_OF_LOOK, values)
     return list(Message.select().where(Message.id.in_(found)).order_by(Message.id.desc())) if found else []
-
-
-def _last(filters: Mapping[str, Any], last_id: str | None) -> str:
-    """Returns the identifier before which the search begins."""
-    ends = ids.bound("msg", filters["until"]) if "until" in filters else "msg_~"
-    return min(ends, last_id or ends)
 
 
 def _search(filters: Mapping[str, Any], values: dict[str, Any]) -> list[str]:
@@ -96,10 +90,7 @@ def _times(first_id: str, last_id: str) -> list[str]:
 
 
 def _number(message_id: str) -> int:
-    """Returns the time of a message in steps of 2^27 ms.
-
-    Leaves out the first three bits, which do not change in a century.
-    """
+    """Returns a message's time in steps of 2^27 ms, without the three bits that last a century."""
     return reduce(lambda number, digit: number << 5 | _DIGITS.index(digit), message_id[5:9], 0) >> 2
 
 

@@ -1,4 +1,4 @@
-"""Notes of conversations."""
+"""Notes about conversations, which only members see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replays, each a mailbox; their deliveries still to be sent, and the outcomes of the rest."""
+"""Replays, each a mailbox, and the outcomes of the deliveries that they have reached."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ReplayRow(BaseModel):
 
     @classmethod
     def newest(cls, replay_id: str, outcome: str | None, before: str | None, limit: int) -> list[ReplayRow]:
-        """Returns up to `limit` rows before number `before`, latest first; of any outcome if None."""
+        """Returns up to `limit` rows before number `before`, latest first. `outcome` None: of any."""
         query = cls.select().where(cls.replay_id == replay_id)
         if outcome is not None:
             query = query.where(cls.outcome == outcome)

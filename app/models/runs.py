@@ -148,10 +148,7 @@ class Run(MailModel):
 
 
 class RunStep(OwnedModel):
-    """An entry of a run's log.
-
-    `detail`: `input`, `output`, `code`, `text`, and `warnings` if there are any.
-    """
+    """An entry of a run's log. `detail`: `input`, `output`, `code`, `text`, and any `warnings`."""
 
     run_id = TextField()
     number = IntegerField()
@@ -185,7 +182,6 @@ def _is_at_step(filters: Mapping[str, Any]) -> bool:
 
 
 def _is(name: str, value: str) -> Any:
-    """Returns the condition of a filter."""
     if name == "failure":
         return SQL(f"({_FAILED} AND {_CODE} = %s)", (value,))
     return getattr(Run, name) == value

@@ -1,4 +1,4 @@
-"""Saved replies of a workspace."""
+"""Saved replies: texts that members insert by shortcut."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ class SavedReply(OwnedModel):
 
     @classmethod
     def newest(cls, workspace_id: str, q: str | None, last_id: str | None, limit: int) -> list[SavedReply]:
-        """Returns the first `limit` saved replies after `last_id`, newest first.
-
-        With `q`, only replies whose shortcut begins with it or whose text contains it, ignoring case.
-        """
+        """Returns the newest `limit` replies after `last_id` that `q` (None: any) finds, ignoring case."""
         query = cls.in_workspace(workspace_id)
         if q is not None:
             begins = fn.STARTS_WITH(cls.folded, q.casefold())

@@ -1,4 +1,4 @@
-"""Sessions of signed-in people."""
+"""Sessions of signed-in people, by the digest of the token in their browser's cookie."""
 
 from __future__ import annotations
 

@@ -15,10 +15,7 @@ from app.models.base import OwnedModel
 
 
 class Key(NamedTuple):
-    """The identity of a row in its workspace. `name` is "id" or one of the model's KEYS.
-
-    Create it with `key`.
-    """
+    """The identity of a row in its workspace, made by `key`. `name`: `id`, or one of the KEYS."""
 
     model: type[OwnedModel]
     workspace_id: str

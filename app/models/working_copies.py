@@ -8,10 +8,7 @@ from app.models.base import OwnedModel, TimeField, json_field, text_array
 
 
 class WorkingCopy(OwnedModel):
-    """The draft that editors of an automation share.
-
-    `seen`: the fingerprint of the automation's own definition.
-    """
+    """The draft that editors share. `seen`: the fingerprint of the automation's own definition."""
 
     automation_id = TextField()
     state = IntegerField()

@@ -19,10 +19,7 @@ class Workspace(BaseModel):
 
     @classmethod
     def newest(cls, part: str | None, last_id: str | None, limit: int) -> list[Workspace]:
-        """Returns the first `limit` workspaces after `last_id`, newest first; `part` searches the name.
-
-        With `part`, only the next MOST_SEARCHED are searched.
-        """
+        """Returns the newest `limit` workspaces after `last_id` whose name contains `part`; None: any."""
         if part is None:
             return list(page_before(cls.select(), cls, [last_id], limit))
         looked_at = page_before(cls.select(cls.id), cls, [last_id], MOST_SEARCHED)

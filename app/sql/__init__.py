@@ -15,10 +15,7 @@ def load(name: str) -> str:
 
 
 def array(values: Iterable[object]) -> str:
-    """Returns a PostgreSQL array literal of texts and numbers.
-
-    This costs less on both sides than the ARRAY[…] that psycopg2 writes.
-    """
+    """Returns an array literal of texts and numbers, which costs less than psycopg2's ARRAY[…]."""
     return "{" + ",".join([_element(value) for value in values]) + "}"
 
 

@@ -1,5 +1,5 @@
--- Deletes updates that every place of the last hour has passed: those of transactions that had ended an hour ago.
--- Leaves a mark in the same statement, so that a reader finds either all of them or the mark.
+-- Deletes the updates of transactions that had ended an hour ago: every place of the last hour has passed them. Leaves a
+-- mark in the same statement, so that a reader finds either all of these updates or the mark.
 WITH horizon AS MATERIALIZED (
     -- A horizon beyond the present was written by another cluster, whose dump was restored in this one.
     SELECT oldest FROM update_horizons

@@ -1,7 +1,7 @@
--- The updates after a place in a stream: those of transactions that are visible in the snapshot `until` (by default the
--- present one) and not in the snapshot `since`; only of a workspace and about some subjects, if given. Returns one row
--- without an update if there is none. Each row begins with `until`, and whether the place is forgotten: updates after
--- it may have been deleted, or it is of another timeline.
+-- Returns the updates after a place in a stream: their transactions are visible in the snapshot `until` (by default the
+-- present one) and not in the snapshot `since`. A workspace and subjects, if given, restrict them. Without any update,
+-- returns one row without one. Each row begins with `until`, and whether the place is forgotten: later updates may have
+-- been deleted, or the place is of another timeline.
 --
 -- A transaction is not visible in `since` if it was running then or had not begun. Searching for these two cases
 -- separately reads no delivered updates, however long the oldest transaction stays open.

@@ -1,7 +1,4 @@
-"""The schema that this code needs.
-
-If the database does not have it yet, a process that starts waits for `db upgrade`.
-"""
+"""The schema that this code needs: until it is there, processes that start wait for `db upgrade`."""
 
 from __future__ import annotations
 
@@ -93,11 +90,7 @@ def _look() -> list[str]:
 @contextmanager
 def _ending_at_signals() -> Iterator[None]:
     # Without a handler, Dramatiq's worker would only note the signal, and a container's first process would ignore it.
-    before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, lambda *_: sys.exit(0)) for number in (signal.SIGTERM, signal.SIGINT)}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-
-
-def _end(*_: object) -> None:
-    sys.exit(0)

@@ -331,7 +331,7 @@ def test_passes_for_months_keep_what_they_should_in_few_partitions(uncut: str) -
 
     for each in TABLES:
         held = homes(each)
-        kept = each.kept_days(settings()) * DAY
+        kept = getattr(settings(), each.retention) * DAY
         assert each.default not in held.values()
         assert all(identifier in held for then, identifier in made[each.table] if at - then <= kept)
         assert not any(

@@ -11,7 +11,6 @@ from app.api.openapi import documents, event_schemas, properties
 from app.api.openapi.components import HEADERS, PARAMETERS
 from app.api.openapi.operations import Conventions
 from app.api.openapi.problems import problem_responses, problem_schemas
-from app.api.openapi.webhooks import webhooks
 from app.domain.automations import definitions
 from app.domain.macros import macro_actions
 from app.lib import json
@@ -30,7 +29,8 @@ class Api(flask_smorest.Api):
 
     def _openapi_json(self) -> Response:
         if self._document is None:
-            self._document = json.dumps(documents.completed(self.spec.to_dict() | {"webhooks": webhooks()}))
+            document = self.spec.to_dict() | {"webhooks": event_schemas.webhooks()}
+            self._document = json.dumps(documents.completed(document))
         return Response(self._document, mimetype="application/json")
 
     def _register_responses(self) -> None:
@@ -38,8 +38,7 @@ class Api(flask_smorest.Api):
             self.ma_plugin.converter.add_attribute_function(add)
         components = self.spec.components
         components.security_scheme(
-            "bearer",
-            {"type": "http", "scheme": "bearer", "description": "A token of the workspace: `bhp_…`."},
+            "bearer", {"type": "http", "scheme": "bearer", "description": "A token of the workspace: `bhp_…`."}
         )
         for name, header in HEADERS.items():
             components.header(name, header)

@@ -12,10 +12,7 @@ _JOB = "/api/v1/workspaces/{workspace}/jobs/{job_id}"
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
-    """Adds examples to bodies, and links to responses. Returns the same document.
-
-    The links lead to the accepted job, and to the item that a response names.
-    """
+    """Adds examples to bodies, and links to jobs and items to responses. Returns the same document."""
     schemas, paths = document["components"]["schemas"], document["paths"]
     shows = {path: item["get"]["operationId"] for path, item in paths.items() if "get" in item}
     for path, item in paths.items():

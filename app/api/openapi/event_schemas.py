@@ -1,4 +1,4 @@
-"""Schemas of event bodies, one per kind of event, derived from the catalogue's samples."""
+"""Describes the webhooks to endpoints: one per kind of event, by the catalogue's samples."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ _RESOURCES = {
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Returns the schemas of webhook bodies, by component name.
-
-    There is one for each kind, their union `WebhookBody`, and `ErasedBody`.
-    """
+    """Returns the schema of each kind's body, their union `WebhookBody`, and `ErasedBody`, by name."""
     of_kinds = {
         name_of(kind): _of_body({"const": kind}, body["data"])
         | {"description": catalogue.EVENT_KINDS[kind].description, "example": body}
@@ -30,11 +27,8 @@ def schemas() -> dict[str, dict[str, Any]]:
     union = {
         "description": "The body of a webhook. More kinds may be added: ignore those that you do not know. Once its "
         "contact has been erased, an event is an ErasedBody.",
-        "oneOf": [reference(kind) for kind in _SAMPLES],
-        "discriminator": {
-            "propertyName": "kind",
-            "mapping": {kind: reference(kind)["$ref"] for kind in _SAMPLES},
-        },
+        "oneOf": [_reference(kind) for kind in _SAMPLES],
+        "discriminator": {"propertyName": "kind", "mapping": {kind: _reference(kind)["$ref"] for kind in _SAMPLES}},
     }
     erased = _of_body({}, {"contact": {"id": examples.identifier("contact")}})
     erased["description"] = "The remainder of an event whose contact has been erased."
@@ -46,14 +40,43 @@ def name_of(kind: str) -> str:
     return "".join(part.title() for part in kind.replace(".", "_").split("_")) + "Body"
 
 
-def reference(kind: str) -> dict[str, str]:
-    """Returns a reference to the schema of a kind's body."""
+def webhooks() -> dict[str, Any]:
+    """Returns the requests to receivers, by kind of event."""
+    return {kind: {"post": _delivery(kind)} for kind in catalogue.EVENT_KINDS}
+
+
+def _delivery(kind: str) -> dict[str, Any]:
+    content = {"schema": _reference(kind), "example": _SAMPLES[kind]}
+    return {
+        "operationId": f"receive_{kind.replace('.', '_')}",
+        "summary": catalogue.EVENT_KINDS[kind].description,
+        "description": "Sent to the address of every endpoint that is subscribed to the kind. A failed delivery is "
+        "retried, by default after 1 and 5 minutes, half an hour, 2 and 12 hours.",
+        "security": [],
+        "parameters": [
+            _header(
+                "X-Service-Signature",
+                "The time of the attempt, and the hex HMAC-SHA256 of that time, a full stop and the raw body, keyed by "
+                "the endpoint's secret. For 24 hours after a rotation there are two `v1`, the new secret's first.",
+                r"^t=[0-9]+(,v1=[0-9a-f]{64}){1,2}$",
+            ),
+            _header(
+                "X-Service-Delivery",
+                "Identifies the delivery; the same in every attempt. Ignore a delivery that you have already seen.",
+                "^dlv_[0-7][0-9a-hjkmnp-tv-z]{25}$",
+            ),
+        ],
+        "requestBody": {"required": True, "content": {"application/json": content}},
+        "responses": {
+            "2XX": {"description": "Delivered, if the status line arrives in time: by default within 10 seconds."},
+            "410": {"description": "Gone: the endpoint stops."},
+            "default": {"description": "Failed; the delivery is retried."},
+        },
+    }
+
+
+def _reference(kind: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name_of(kind)}"}
-
-
-def sample(kind: str) -> dict[str, Any]:
-    """Returns a complete body of the kind."""
-    return _SAMPLES[kind]
 
 
 def _of_body(kind: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,10 +92,7 @@ def _of_body(kind: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_member(name: str, value: Any) -> dict[str, Any]:
-    """Returns the schema of a member of `data`.
-
-    Refers to the resource's schema if the value is a whole resource; otherwise derives it from the value.
-    """
+    """Returns the schema of a member of `data`: a reference if the value is a whole resource."""
     if name in _RESOURCES and isinstance(value, dict) and len(value) > 1:
         return {"$ref": f"#/components/schemas/{_RESOURCES[name]}"}
     return _of_value(name, value)
@@ -90,3 +110,8 @@ def _of_value(name: str, value: Any) -> dict[str, Any]:
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def _header(name: str, description: str, pattern: str) -> dict[str, Any]:
+    schema = {"type": "string", "pattern": pattern}
+    return {"name": name, "in": "header", "required": True, "description": description, "schema": schema}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -79,8 +80,8 @@ _FIELDS: Mapping[str, Any] = {
     "DeliverySchema.attempts": 1,
     "DeliverySchema.delivered_at": _TIME,
     "DeliverySchema.status": "delivered",
-    "EndpointFields.description": "Events for our warehouse",
-    "EndpointFields.max_per_second": 50,
+    "EndpointPatch.description": "Events for our warehouse",
+    "EndpointPatch.max_per_second": 50,
     "EndpointSchema.max_per_second": 50,
     "EndpointSchema.description": "Events for our warehouse",
     "EventKindSchema.description": "A contact was created.",
@@ -127,7 +128,8 @@ def of_field(schema: type, name: str, has_enum: bool = False) -> Any:
         if f"{kind}.{name}" in _FIELDS:
             return _FIELDS[f"{kind}.{name}"]
     if name == "id":
-        return next((found for kind in kinds if (found := identifier(_snake(kind.removesuffix("Schema"))))), None)
+        nouns = [re.sub("(?<!^)(?=[A-Z])", "_", kind.removesuffix("Schema")).lower() for kind in kinds]
+        return next(filter(None, map(identifier, nouns)), None)
     return None if has_enum else _FIELDS.get(name, identifier(name) if name.endswith("_id") else None)
 
 
@@ -171,7 +173,3 @@ def _member(name: str, schema: Mapping[str, Any], components: Mapping[str, Any])
         return of_schema(schema, components)
     except Lacking as error:
         raise Lacking(f"{name}: {error}") from error
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

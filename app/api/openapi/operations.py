@@ -31,30 +31,21 @@ class Conventions(BasePlugin):
     ) -> None:
         """Describes the parameters in a path."""
         for parameter in parameters or ():
-            _describe_path_parameter(parameter)
+            name, thing = parameter["name"], parameter["name"].removesuffix("_id")
+            if (example := examples.identifier(thing)) is not None:
+                parameter.setdefault("description", f"Identifier of the {thing.replace('_', ' ')}.")
+                parameter["schema"] = {"type": "string", "pattern": examples.pattern(name), "example": example}
 
     def operation_helper(
         self, path: str | None = None, operations: dict[str, Any] | None = None, rule: Any = None, **_: Any
     ) -> None:
-        """Completes the operations of a path. apispec calls this.
-
-        Adds the operationId, the token needed, and the problems, parameters and headers that views do not declare
-        themselves.
-        """
+        """Adds the parts that views do not declare themselves. apispec calls this for each path."""
         for method, operation in (operations or {}).items():
             operation.setdefault("operationId", rule.endpoint.rpartition(".")[2])
             _add_restriction(operation, self._app.view_functions[rule.endpoint])
             _add_problems(operation, method, path or "")
             _add_parameters(operation)
             _add_headers(operation)
-
-
-def _describe_path_parameter(parameter: dict[str, Any]) -> None:
-    name = parameter["name"]
-    thing = name.removesuffix("_id")
-    if (example := examples.identifier(thing)) is not None:
-        parameter.setdefault("description", f"Identifier of the {thing.replace('_', ' ')}.")
-        parameter["schema"] = {"type": "string", "pattern": examples.pattern(name), "example": example}
 
 
 def _add_restriction(operation: dict[str, Any], view: Any) -> None:

@@ -13,10 +13,7 @@ from app.errors import Fault, Invalid, pointer_to
 
 
 def read_query(request: Request, schema: marshmallow.Schema) -> dict[str, Any]:
-    """Returns the parameters by name, with a list for each list field.
-
-    Raises Invalid if any other parameter is repeated.
-    """
+    """Returns the parameters by name. Raises Invalid if one is repeated whose field is not a list."""
     if not request.query_string:
         return {}
     given = request.args.to_dict(flat=False)

@@ -38,7 +38,8 @@ class BroadcastContent(MessageContent):
     described: ClassVar[dict[str, Any]] = {**MessageContent.described, "example": _EXAMPLE["message"]}
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Describes `text` as a template."""
+        """Describes `text` as a template. marshmallow calls this for each field."""
+        super().on_bind_field(field_name, field_obj)
         if field_name == "text":
             field_obj.metadata = about(
                 "A template in Liquid that can name `contact`; beside a file, the caption.",
@@ -46,9 +47,13 @@ class BroadcastContent(MessageContent):
             )
 
 
-class BroadcastFields(RequestBody):
-    """The fields of a broadcast that can be changed while it is scheduled."""
+class BroadcastPatch(RequestBody):
+    """The fields of a scheduled broadcast to change. None is required."""
 
+    described: ClassVar[dict[str, Any]] = {
+        "not": {"anyOf": _BOTH},
+        "example": {"name": "Winter sale", "send_at": "2027-01-04T09:00:00Z"},
+    }
     name = Formatted(
         normalization.name,
         metadata=about("For people; it need not be unique.", **normalization.NAME_SCHEMA, example="Autumn sale"),
@@ -95,37 +100,22 @@ class BroadcastFields(RequestBody):
             raise Invalid(*faults)
 
 
-class BroadcastCreate(BroadcastFields):
+class BroadcastCreate(BroadcastPatch):
     """A broadcast to create; with `dry_run`, only the contacts that it would reach are counted."""
 
     # With the simpler oneOf, generated clients would lose the fields.
     described: ClassVar[dict[str, Any]] = {"not": {"anyOf": [*_BOTH, *_NEITHER]}, "example": _EXAMPLE}
+    REQUIRED = ("name",)
     dry_run = StrictBoolean(metadata=about("Only count the contacts that it would reach."))
-
-    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes `name` required, which BroadcastFields leaves optional."""
-        field_obj.required = field_name == "name"
 
     @validates_schema
     def says_what_to_whom(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError if neither field of a pair in _PAIRS is given.
-
-        Also if `time_zone` is `contact` and `send_at` is missing.
-        """
+        """Raises ValidationError if a pair in _PAIRS is missing, or `send_at` for contacts' time zones."""
         for name, other in _PAIRS:
             if name not in data and other not in data:
                 raise ValidationError(f"Give `{name}` or `{other}`.", name)
         if data.get("time_zone") == "contact" and data.get("send_at") is None:
             raise ValidationError("Give the time that it has to be where a contact is.", "send_at")
-
-
-class BroadcastPatch(BroadcastFields):
-    """The fields of a scheduled broadcast to change. None is required."""
-
-    described: ClassVar[dict[str, Any]] = {
-        "not": {"anyOf": _BOTH},
-        "example": {"name": "Winter sale", "send_at": "2027-01-04T09:00:00Z"},
-    }
 
 
 def _message_faults(message: Mapping[str, Any]) -> Iterator[Fault]:

@@ -20,10 +20,7 @@ class MoveRunsBody(RequestBody):
 
 
 def _automation_or(about_counts: str, **examples: int) -> fields.Raw:
-    """Returns the field of a response: the automation, or the counts of a dry run.
-
-    `examples`: an example of each count, by its name.
-    """
+    """Returns a field for the automation or the counts of a dry run. `examples`: one for each count."""
     counts = {
         "type": "object",
         "description": about_counts,

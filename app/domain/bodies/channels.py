@@ -58,10 +58,7 @@ class ChannelCreate(RequestBody):
 
     @post_load
     def suits_its_kind(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Returns the fields unchanged.
-
-        Raises Invalid for settings or credentials that the kind cannot use.
-        """
+        """Raises Invalid for settings or credentials that the kind cannot use. Changes nothing."""
         kind = CHANNEL_KINDS[data["kind"]]
         faults = [
             *channels.settings_faults(kind, data["settings"]),

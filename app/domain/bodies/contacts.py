@@ -28,10 +28,7 @@ class CustomValue(fields.Field[Any]):
 
 
 def tag_name(**options: Any) -> fields.String:
-    """Returns the field for a tag: 1 to 100 characters, no control characters, not only spaces.
-
-    Removes leading and trailing spaces.
-    """
+    """Returns the field for a tag, stripped: 1 to 100 characters, no control characters, not blank."""
     described = {"minLength": 1, "maxLength": 100, "pattern": f"^{normalization.TAG}$", "example": "vip"}
     return Formatted(normalization.tag, metadata=described, **options)
 
@@ -79,10 +76,7 @@ class ContactUpsert(ContactFields):
 
     # Requires at least one identifier. With the simpler anyOf, generated clients would lose the fields.
     described: ClassVar[dict[str, Any]] = {
-        "not": {
-            "type": "object",
-            "properties": {name: {"enum": [None, ""]} for name in IDENTIFIERS},
-        }
+        "not": {"type": "object", "properties": {name: {"enum": [None, ""]} for name in IDENTIFIERS}}
     }
     tags = fields.List(
         tag_name(), validate=validate.Length(max=MOST_TAGS), metadata=about("Added to the existing tags.")

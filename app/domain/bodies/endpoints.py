@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from marshmallow import ValidationError, fields, validate, validates
 
 from app.config import settings
@@ -13,11 +11,8 @@ from app.lib.nearest_names import meant
 from app.lib.schemas import OneOf, RequestBody, StrictBoolean, StrictInteger, about
 
 
-class EndpointFields(RequestBody):
-    """The fields of an endpoint.
-
-    `address` and `events` are required to create one, and optional in a change.
-    """
+class EndpointPatch(RequestBody):
+    """The fields of an endpoint to change. None is required."""
 
     address = fields.String(
         metadata=about(
@@ -62,16 +57,8 @@ class EndpointFields(RequestBody):
             raise ValidationError(unknown)
 
 
-class EndpointCreate(EndpointFields):
-    """An endpoint to create. `address` and `events` are required."""
-
-    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes `address` and `events` required, which EndpointFields leaves optional."""
-        field_obj.required = field_name in ("address", "events")
-
-
-class EndpointPatch(EndpointFields):
-    """The fields of an endpoint to change. None is required."""
+class EndpointCreate(EndpointPatch):
+    REQUIRED = ("address", "events")
 
 
 class EndpointTest(RequestBody):

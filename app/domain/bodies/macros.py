@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from marshmallow import fields, validate
 
 from app.domain.macros import macros
@@ -11,8 +9,8 @@ from app.lib import normalization
 from app.lib.schemas import Formatted, RequestBody, about
 
 
-class MacroFields(RequestBody):
-    """The fields of a macro: both are required to create one, and optional in a change."""
+class MacroPatch(RequestBody):
+    """The fields of a macro to change. None is required."""
 
     name = Formatted(
         normalization.name,
@@ -25,16 +23,8 @@ class MacroFields(RequestBody):
     )
 
 
-class MacroCreate(MacroFields):
-    """A macro to create. Both fields are required."""
-
-    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes `name` and `actions` required, which MacroFields leaves optional."""
-        field_obj.required = True
-
-
-class MacroPatch(MacroFields):
-    """The fields of a macro to change. None is required."""
+class MacroCreate(MacroPatch):
+    REQUIRED = ("name", "actions")
 
 
 class MacroUse(RequestBody):

@@ -139,10 +139,7 @@ class MessageCreate(MessageContent):
 
     @validates_schema
     def is_in_time(self, data: dict[str, Any], **_: Any) -> None:
-        """Raises ValidationError if the message expires at `send_at` or before.
-
-        Also if `cancel_on_reply` is given without `send_at`.
-        """
+        """Raises ValidationError if the message expires by `send_at`, or `cancel_on_reply` lacks it."""
         if "cancel_on_reply" in data and "send_at" not in data:
             raise ValidationError("Only a message with `send_at` can be cancelled.", "cancel_on_reply")
         if "send_at" in data and "expires_at" in data and data["send_at"] >= data["expires_at"]:

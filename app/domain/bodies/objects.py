@@ -16,8 +16,7 @@ OBJECT_REQUIRED = Fault("", "A JSON object is required.")
 def object_in(raw: bytes) -> dict[str, Any]:
     """Parses the JSON object in `raw`.
 
-    Raises Malformed if `raw` is not JSON in UTF-8. Raises Invalid if the value is not an object, or contains text that
-    cannot be stored.
+    Raises Malformed if `raw` is not JSON in UTF-8, and Invalid for any other value or text that cannot be stored.
     """
     value = _read_json(raw)
     if not isinstance(value, dict):
@@ -48,10 +47,7 @@ def _is_utf8(raw: bytes) -> bool:
 
 
 def _refuse_lone_surrogates(raw: bytes) -> None:
-    """Raises Invalid with pointers to the lone surrogates in `raw`, if it has any.
-
-    They are searched for here, because orjson does not report their places.
-    """
+    """Raises Invalid with pointers to the lone surrogates in `raw`, which orjson does not locate."""
     try:
         value = loads_leniently(raw)
     except (ValueError, RecursionError):

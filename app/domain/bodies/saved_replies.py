@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from marshmallow import fields, validate
 
 from app.domain.bodies.messages import AttachmentBody
@@ -12,11 +10,8 @@ from app.domain.macros import saved_replies
 from app.lib.schemas import Formatted, RequestBody, about
 
 
-class SavedReplyFields(RequestBody):
-    """The fields of a saved reply.
-
-    `shortcut` and `text` are required to create one, and optional in a change.
-    """
+class SavedReplyPatch(RequestBody):
+    """The fields of a saved reply to change. None is required."""
 
     shortcut = Formatted(
         saved_replies.read_shortcut,
@@ -42,13 +37,5 @@ class SavedReplyFields(RequestBody):
     )
 
 
-class SavedReplyCreate(SavedReplyFields):
-    """A saved reply to create. `shortcut` and `text` are required."""
-
-    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Makes `shortcut` and `text` required, which SavedReplyFields leaves optional."""
-        field_obj.required = field_name in ("shortcut", "text")
-
-
-class SavedReplyPatch(SavedReplyFields):
-    """The fields of a saved reply to change. None is required."""
+class SavedReplyCreate(SavedReplyPatch):
+    REQUIRED = ("shortcut", "text")
