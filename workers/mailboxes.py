@@ -12,7 +12,7 @@ from app.database import DatabaseAway
 from app.mailbox import Mail
 from workers.dispatcher import Dispatcher
 from workers.middleware import add
-from workers.middleware.closing import Closing
+from workers.middleware.beside import Closing
 
 log = structlog.get_logger(__name__)
 
