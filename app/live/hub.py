@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import redis
 import structlog
 
-from app import bounds, metrics
+from app import bounds, metrics, realtime
 from app.database import DatabaseAway
 from app.domain.insight.updates import Forgotten, StreamPosition
 from app.errors import BellhopError
@@ -50,6 +52,7 @@ COMMENT_SECONDS = 15.0  # proxies cut connections that are silent for a minute
 # A random delay, so that the listeners of a process that died do not all reconnect at once.
 LEAST_RETRY_MS, MOST_RETRY_MS = 500, 2_500
 RETRY_REPLACED_MS = 60_000
+REDIS_PAUSE_SECONDS = 1.0
 
 
 class Stream:
@@ -164,11 +167,23 @@ class Hub:
         self.reader.leave(listener)
         self._show(self._presences.go(listener.admitted))
 
-    def hear(self, sign: Sign) -> None:
-        """Sends the sign to the listeners that may see it. Call it from any thread.
+    def hear_signs(self) -> None:
+        """Receives signs, such as typing, from Redis as long as the process lives. Call it in a thread.
 
-        For a sign of kind `admission`, checks the streams that it names instead.
+        Sends each sign to the listeners that may see it. For a sign of kind `admission`, checks the streams that it
+        names instead. While Redis is away, signs are lost.
         """
+        while True:
+            try:
+                for sign in realtime.signs():
+                    if sign is not None:
+                        self._hear(sign)
+            except redis.RedisError as error:
+                metrics.REDIS_AWAY.inc()
+                log.info("live.redis_away", error=str(error))
+            time.sleep(REDIS_PAUSE_SECONDS)
+
+    def _hear(self, sign: Sign) -> None:
         if sign.kind == "admission":
             self._soon(self._check_all_of, sign.author_type, sign.author_id)
         else:

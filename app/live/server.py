@@ -47,7 +47,7 @@ class Server:
         # Behind proxies, all connections come from the proxies' addresses, so a bound by address would hit everybody.
         self._heads = Heads(self.crowd.most_heads, by_address=settings().trusted_proxies == 0)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._readiness: asyncio.Task[dict[str, str]] | None = None
+        self._readiness: asyncio.Task[object] | None = None
         parts = urlsplit(settings().base_url)
         self._own_origin = f"{parts.scheme}://{parts.netloc}"
 
@@ -90,7 +90,8 @@ class Server:
             self._refuse(connection, request, problem_document("internal-error", None, base_url=settings().base_url))
 
     async def _stream(self, connection: Connection, request: Request) -> None:
-        address = self._address_of(connection, request)
+        forwarded_for = request.headers.get("x-forwarded-for", "")
+        address = network_of(client_address(connection.peer, forwarded_for, settings().trusted_proxies))
         self.crowd.count_opening(address, DOORS[request.path].credential(request.headers))
         connection.at_end.append(self.crowd.enter())
         connection.at_end.append(self.crowd.take(bounds.LIVE_STREAMS_PER_ADDRESS, address, "Your address"))
@@ -107,18 +108,11 @@ class Server:
         connection.begin(200, {**_STREAM, **self._shared(request)})
         self.hub.open(stream)
 
-    async def _ready(self) -> dict[str, str]:
+    async def _ready(self) -> object:
         """Checks once for all requests that arrive during the check. Raises Unavailable."""
         if self._readiness is None or self._readiness.done():
-            self._readiness = self._loop.create_task(self._ask_whether_ready())
+            self._readiness = self._loop.create_task(self.hub.checks.run("", _ready))
         return await asyncio.shield(self._readiness)
-
-    async def _ask_whether_ready(self) -> dict[str, str]:
-        return await self.hub.checks.run("", _ready) or {}
-
-    def _address_of(self, connection: Connection, request: Request) -> str:
-        forwarded_for = request.headers.get("x-forwarded-for", "")
-        return network_of(client_address(connection.peer, forwarded_for, settings().trusted_proxies))
 
     def _say(self, connection: Connection, document: object) -> None:
         connection.answer(200, {"Content-Type": "application/json"}, json.dumps(document))
