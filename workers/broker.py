@@ -1,7 +1,4 @@
-"""Sets up a worker process: logs, database and broker.
-
-Consumers wait for bells instead of polling.
-"""
+"""Sets up a worker process: logs, database, and a broker whose consumers wait for bells."""
 
 from __future__ import annotations
 

@@ -108,10 +108,7 @@ class DeliverySender(Dispatcher[Dispatch, Outcome]):
         return attempts.record(outcomes)
 
     def broken(self, outcome: Outcome) -> Outcome:
-        """Returns the outcome as if the attempt had not been sent.
-
-        The delivery is tried again after the length of a lease.
-        """
+        """Returns the outcome as if nothing had been sent. The delivery is retried a lease later."""
         return replace(outcome, answer=failed(Reason.NOT_SENT), pause_seconds=lanes.lease_seconds())
 
     def end(self, outcome: Outcome) -> None:

@@ -141,10 +141,7 @@ class Dispatcher(ABC, Generic[D, T]):
         self.look_again()
 
     def ask(self, request: Request, most_bytes: int, timeout_seconds: float) -> asyncio.Future[Answer]:
-        """Sends the request once. Raises ValueError for a bad address.
-
-        Reads at most `most_bytes` of the answer.
-        """
+        """Sends the request once, reading at most `most_bytes`. Raises ValueError for a bad address."""
         return self.outbound.request(
             request.method,
             request.address,

@@ -81,10 +81,7 @@ class FairDispatcher(Dispatcher[D, T]):
         self._numbers -= Counter([outcome.claimed.owner])
 
     def ask_any(self, request: Request) -> asyncio.Future[Answer]:
-        """Sends the request once, on the loop's thread.
-
-        If the address is bad, the answer says so: this never raises.
-        """
+        """Sends the request once, on the loop's thread. For a bad address, the answer is a failed one."""
         try:
             return self.ask(request, self._kind.MOST_BYTES, self._kind.TIMEOUT_SECONDS)
         except ValueError as refusal:

@@ -1,7 +1,4 @@
-"""The request sender of a worker process: sends mail whose rows ask for one request each.
-
-It serves many owners at once.
-"""
+"""The request sender of a worker process: sends mail whose rows ask for one request each."""
 
 from __future__ import annotations
 

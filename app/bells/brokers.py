@@ -81,9 +81,9 @@ def is_empty(queue_name: str) -> bool:
 
 
 def send(message: Message[None], place: float) -> None:
-    """Sends the message to a place in its queue: from 0 (behind the first) to 1 (the end).
+    """Sends the message. `place` in the queue: from 0 (behind the first) to 1 (the end).
 
-    On RabbitMQ, always to the end.
+    On RabbitMQ, the message always goes to the end.
     """
     broker = sending_broker()
     if place == 1 or not isinstance(broker, RedisBroker):

@@ -56,7 +56,10 @@ REDIS_PAUSE_SECONDS = 1.0
 
 
 class Stream:
-    """An open stream. `asked`: the headers and query of its request. `place`: where it resumes."""
+    """An open stream. `asked`: the headers and query of its request.
+
+    `place`: the sealed place after which the stream continues; "" if the listener named none.
+    """
 
     def __init__(self, door: str, asked: Asked, address: str, listener: Listener, place: str) -> None:
         self.door = door

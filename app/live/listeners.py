@@ -25,8 +25,8 @@ class Pass:
     """The permission to listen to a workspace, or to a visitor's own conversations in it.
 
     `actor_id`: a member, a visit, a token or a visitor; the listener sees the jobs of this actor. `channel_id` and
-    `peer`: where answers to a visitor go; None for anybody else. `account_id`: the account of the session; None for a
-    token or a visitor. `kinds`: the kinds of resources that the listener sees; None for all.
+    `peer` name the conversations of a visitor; None for other listeners. `account_id`: the account of the session; None
+    for a token or a visitor. `kinds`: the kinds of resources that the listener sees; None for all.
     """
 
     workspace_id: str
@@ -81,7 +81,7 @@ def workspace_credential(headers: Mapping[str, str]) -> str:
 
 
 def of_workspace(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
-    """Admits the holder of an API token if there is an Authorization header, or else a member.
+    """Admits the holder of the API token in the Authorization header, or else a member.
 
     Raises the errors of `token` and `member`.
     """
@@ -104,10 +104,7 @@ def token(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
 
 
 def member_token(headers: Mapping[str, str]) -> str:
-    """Returns the token of the session that the cookie names. Reads no database.
-
-    Raises Unauthenticated.
-    """
+    """Returns the session's token from the cookie. Reads no database. Raises Unauthenticated."""
     token = cookies.of_settings().token(headers.get("cookie", ""))
     if token is None:
         raise Unauthenticated(_NO_SESSION)
@@ -138,10 +135,7 @@ def member(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
 
 
 def visitor_token(headers: Mapping[str, str]) -> str:
-    """Returns the visitor's token in the Authorization header. Reads no database.
-
-    Raises Unauthenticated.
-    """
+    """Returns the visitor's token from the Authorization header. Raises Unauthenticated."""
     return _bearer(headers, visitors.is_token, _NO_VISITOR)
 
 

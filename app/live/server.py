@@ -35,10 +35,7 @@ RETRY_SECONDS = 2
 
 
 class Server:
-    """Answers the connections of an event loop.
-
-    `descriptors`: how many files the process may have open.
-    """
+    """Answers the connections of an event loop. `descriptors`: the process's limit of open files."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, descriptors: int) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""Streams: decides which listener is sent which part of a batch of updates."""
+"""Streams: turns a batch of updates into the bytes that each listener is sent."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _process_name(process_type: str) -> list[str]:
 
 
 def info_each(event: str, each: Iterable[EventDict]) -> None:
-    """Logs the event once per mapping. The members that all lines share are computed only once."""
+    """Logs the event once per mapping. Computes the fields that all lines share only once."""
     configured = structlog.get_config()
     *processors, render = configured["processors"]
     logger = configured["logger_factory"]()

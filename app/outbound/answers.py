@@ -29,7 +29,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Reason(Enum):
-    """Why a request failed: its error code, and its sentence with a placeholder for a fact.
+    """Why a request failed: its error code, and a sentence with a placeholder for a fact.
 
     docs/outbound.md explains them all.
     """

@@ -1,4 +1,4 @@
-"""The cookie that holds the token of a session: how it is named, signed and read."""
+"""The cookie that holds a session's token: how it is named, signed and read."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class RefusingWorker(ThreadWorker):
     def handle_request(self, req: Any, conn: Any) -> Any:
         """Handles a parsed request. Returns whether the connection is kept.
 
-        Raises InvalidHeader for several Host headers, and for none except in HTTP/1.0.
+        Raises InvalidHeader for more than one Host header, and for none except in HTTP/1.0.
         """
         hosts = [name for name, _ in req.headers].count("HOST")
         if hosts > 1 or (not hosts and req.version > (1, 0)):  # RFC 9112, 3.2
@@ -40,10 +40,7 @@ class RefusingWorker(ThreadWorker):
         return is_kept
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: Exception) -> None:
-        """Responds with 400 if the client is at fault, else with 500.
-
-        Never raises if the client has gone.
-        """
+        """Responds with 400 for a bad request, else with 500. Never raises if the client has gone."""
         # The error is in the unread rest of a body whose request was answered. The client would take a second response
         # for the response to its next request.
         if getattr(req, "is_answered", False):
