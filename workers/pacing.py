@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-# Bounds of the process.
-
 # The lowest capacity: a process may always work on this many requests at once, however busy it is.
 LEAST_CAPACITY = 128
 # How many requests a process may have in flight, including requests of endpoints that hang.
@@ -17,8 +15,6 @@ MOST_LAG_SECONDS = 0.015
 GIVING_WAY = 3
 # After so many cycles in a row in which a mailbox filled its window, its bell rings: other processes may have room.
 CALL_EVERY = 8
-
-# Bounds of an endpoint.
 
 # How many requests an endpoint may have in flight if it has the process to itself. Otherwise, it gets a share, at least
 # a quarter. Larger shares would make the cycles longer, and every endpoint waits for the end of a cycle.

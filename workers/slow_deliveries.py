@@ -1,7 +1,4 @@
-"""The `slow-deliveries` queue: sends to slow endpoints and endpoints with a backlog.
-
-Its processes serve nothing else.
-"""
+"""The `slow-deliveries` queue, served alone: sends to endpoints that are slow or have a backlog."""
 
 from __future__ import annotations
 

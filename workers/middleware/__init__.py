@@ -7,8 +7,5 @@ from dramatiq import Middleware
 
 
 def add(middleware: Middleware) -> None:
-    """Adds the middleware to the broker.
-
-    Unlike `add_middleware`, does not warn if the broker has another one of its type.
-    """
+    """Adds the middleware. Unlike `add_middleware`, does not warn of another one of its type."""
     dramatiq.get_broker().middleware.append(middleware)
