@@ -16,7 +16,7 @@ from bench import sites
 from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
 from bench.programs import Program
-from bench.sites import Site
+from bench.sites import Site, Tell
 
 # Worker processes, each with the command of the Procfile.
 COUNTS = {"automations": 2}
@@ -30,7 +30,6 @@ PASSES, PAUSE_SECONDS = 50, 0.5
 MOST_PASS_MS, MOST_LATE_SECONDS, MOST_RESTART_SECONDS = 100, 2.0, 10
 MOST_MEMORY = 1.2  # times the memory without waiting runs
 DUE_TABLE = "bench_due"  # keeps when runs were due, because a run does not
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The blocks that a claim of writes reads while another transaction holds a snapshot."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from app import database
@@ -9,27 +9,17 @@ from app.config import settings
 from app.database import rows
 from app.mailbox import marks
 from bench.figures import Row
-from bench.sites import Site
+from bench.sites import Site, Tell
 from tests.app.mailbox import steady
-
-Tell = Callable[[str], None]
 
 # As many writes as one workspace has in three minutes at 450 a second.
 FINISHED = 81_000
+QUICK = 4_000  # writes
 MOST_TIMES = 2
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    """Counts the blocks before the snapshot, and after FINISHED writes under it."""
-    return _run(site, FINISHED, tell)
-
-
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works."""
-    return _run(site, 4_000, tell)
-
-
-def _run(site: Site, finished: int, tell: Tell) -> list[Row]:
+def run(site: Site, tell: Tell, finished: int = FINISHED) -> list[Row]:
+    """Counts the blocks before the snapshot, and after `finished` writes under it."""
     owner = site.workspace
     with _connected(site):
         steady.go_on(owner, 2_000)

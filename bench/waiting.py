@@ -19,7 +19,7 @@ from bench import sites
 from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
 from bench.programs import Program
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.stamps import Stamps, stamping
 
 # Worker processes, each with the command of the Procfile.
@@ -33,7 +33,6 @@ DRAIN_SECONDS = 20
 PASSES, PAUSE_SECONDS = 50, 0.5
 MOST_PASS_MS, MOST_LATE_SECONDS, MOST_MEGABYTES = 100, 2.0, 200
 DUE_TABLE = "bench_due"  # keeps when deliveries were due, because their rows do not
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -71,16 +70,10 @@ class Window:
         return f"p50 {p50}, p99 {p99}, worst {worst}{missing}, of {len(self.late):,}"
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    return _run(site, Size(), tell)
+FULL, QUICK = Size(), Size(number=20_000, endpoints=200, spread=100, window=15)
 
 
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    return _run(site, Size(number=20_000, endpoints=200, spread=100, window=15), tell)
-
-
-def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
+def run(site: Site, tell: Tell, size: Size = FULL) -> list[Row]:
     with stamping(site) as stamps, Program("bench.later", site.stack.environment) as later:
         begin = time.time() + size.number / SEEDED_A_SECOND + LEAD_SECONDS
         order = {"number": size.number, "endpoints": size.endpoints, "begin": begin, "spread": size.spread}
