@@ -2,7 +2,8 @@
 
 import os
 import platform
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -30,6 +31,20 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 def milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms"
+
+
+def spread(seconds: Sequence[float]) -> str:
+    """Describes durations by their median, their maximum and their number."""
+    if not seconds:
+        return "none"
+    return f"p50 {milliseconds(percentile(seconds, 0.5))}, worst {milliseconds(max(seconds))}, of {len(seconds)}"
+
+
+def timed(do: Callable[[], object]) -> float:
+    """Calls `do`, and returns how many seconds it took."""
+    began = time.monotonic()
+    do()
+    return time.monotonic() - began
 
 
 def at_most(section: str, what: str, value: float, target: float, unit: str = "", places: int = 1) -> Row:
