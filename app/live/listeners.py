@@ -14,10 +14,8 @@ from app.models.channels import Channel
 from app.serving import cookies
 
 _NO_SESSION = "Sign in first, or send a token of the API as 'Authorization: Bearer …'."
-_NO_TOKEN = "Send a valid token of the API as 'Authorization: Bearer …'."
 _NO_VISITOR = "Send the token of a visitor as 'Authorization: Bearer …'."
 _NO_WORKSPACE = "There is no such workspace, or you are not a member of it."
-_FOREIGN = "Pages of this origin may not show this chat."
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,9 @@ def workspace_credential(headers: Mapping[str, str]) -> str:
 
     Reads no database. Raises Unauthenticated.
     """
-    return _bearer(headers, token_format.is_token, _NO_TOKEN) if "authorization" in headers else member_token(headers)
+    if "authorization" not in headers:
+        return member_token(headers)
+    return _bearer(headers, token_format.is_token, "Send a valid token of the API as 'Authorization: Bearer …'.")
 
 
 def of_workspace(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
@@ -151,7 +151,7 @@ def visitor(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
     origin = headers.get("origin")  # our own pages send no origin
     allowed = Channel.find(found.workspace_id, found.channel_id).settings.get("origins", [])
     if origin is not None and not visitors.is_allowed(allowed, origin):
-        raise InsufficientScope(_FOREIGN)
+        raise InsufficientScope("Pages of this origin may not show this chat.")
     return Pass(found.workspace_id, found.id, found.channel_id, found.peer)
 
 
