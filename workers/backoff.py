@@ -18,7 +18,7 @@ class Faults:
         """Notes that a fault happened now. Returns how many seconds to wait.
 
         The first pause is FIRST_PAUSE_SECONDS. Later ones are as long as the faults have gone on, so that pauses
-        double, up to LONGEST_PAUSE_SECONDS. After twice that time without a fault, they begin anew.
+        double, up to LONGEST_PAUSE_SECONDS. After twice LONGEST_PAUSE_SECONDS without a fault, the pauses begin anew.
         """
         now = time.monotonic()
         if now - self._last > 2 * LONGEST_PAUSE_SECONDS:

@@ -47,11 +47,11 @@ class Dispatcher(ABC, Generic[D, T]):
     """The threads that claim a kind of mail, send it, and record the outcomes.
 
     Call `wake` when an owner has mail, and `stop` before the process ends. The threads start with the first `wake`. D
-    is the type of a dispatch, and T the type of its outcome. `note` may also be called on the loop's thread; call
-    `send` and `ask` only there.
+    is the type of a dispatch, and T the type of its outcome. Call `send` and `ask` only on the loop's thread, and
+    `note` on either thread.
     """
 
-    # Whether the dispatcher may dial `plain_addresses`.
+    # Whether requests may go to `settings().plain_addresses`: providers without TLS.
     asks_providers = False
 
     def __init__(self, mail: Mail, timeout_seconds: float) -> None:

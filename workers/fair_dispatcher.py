@@ -81,7 +81,7 @@ class FairDispatcher(Dispatcher[D, T]):
         self._numbers -= Counter([outcome.claimed.owner])
 
     def ask_any(self, request: Request) -> asyncio.Future[Answer]:
-        """Sends the request once, on the loop's thread. For a bad address, the answer is a failed one."""
+        """Sends the request once, on the loop's thread. A bad address gives a failed answer, no error."""
         try:
             return self.ask(request, self._kind.MOST_BYTES, self._kind.TIMEOUT_SECONDS)
         except ValueError as refusal:

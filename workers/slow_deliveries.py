@@ -1,4 +1,4 @@
-"""The `slow-deliveries` queue, served alone: sends to endpoints that are slow or have a backlog."""
+"""The `slow-deliveries` process: sends to endpoints that are slow or have a backlog."""
 
 from __future__ import annotations
 

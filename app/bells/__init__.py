@@ -141,7 +141,7 @@ def flags() -> redis.Redis:
 
 
 class Ringer:
-    """A thread that rings bells: at once if it is idle, otherwise all that have gathered."""
+    """A thread that rings bells: at once while it is idle, in batches under load."""
 
     def __init__(self) -> None:
         self.usual_turn = Turn.NEW

@@ -55,7 +55,7 @@ def sending_broker() -> Broker:
 
 
 def ping() -> None:
-    """Raises ConnectionError if the broker is RabbitMQ and does not answer."""
+    """Checks that RabbitMQ answers, if it is the broker. Raises ConnectionError if it does not."""
     broker = sending_broker()
     if isinstance(broker, RabbitmqBroker):
         try:

@@ -1,8 +1,8 @@
 """Resumptions: a thread that sends reconnecting listeners the updates they missed.
 
 Meanwhile the reader, in another thread, already sends them new updates, which each listener holds back until it has
-caught up. Workspaces take turns, one page at a time, and so do the actors of a workspace: one that missed a lot, or
-reconnects often, delays only itself.
+caught up. Workspaces take turns, one page at a time, and so do the actors of a workspace. An actor that missed a lot,
+or reconnects often, delays only itself.
 """
 
 from __future__ import annotations

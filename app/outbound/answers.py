@@ -119,7 +119,7 @@ def answered(
     is_whole: bool = True,
     retry_after: str = "",
 ) -> Answer:
-    """Returns the outcome of a request with this status. `target`: the target of a redirect."""
+    """Returns the outcome of a request that was answered with `status`. `target`: of a redirect."""
     reason = _reason_of(status)
     if reason is None:
         return Answer(status, None, None, body, duration_ms, headers, is_whole)

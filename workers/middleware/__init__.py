@@ -1,4 +1,4 @@
-"""Middleware around the actors, one in each file."""
+"""Dramatiq middleware: what a worker does besides running actors, from its start to its end."""
 
 from __future__ import annotations
 
