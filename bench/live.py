@@ -26,7 +26,7 @@ from bench.visits import PASSWORD
 from tests.stack.processes import ROOT
 
 LISTENERS, WORKSPACES, PER_SECOND, SECONDS = 2_000, 100, 200, 15
-QUICK = 100  # listeners
+QUICK = 100  # the listeners of a small run
 # For a single workspace, where every event goes to all listeners.
 PER_SECOND_TO_ALL = 10
 IDLE_WRITES, IDLE_PAUSE_SECONDS, IDLE_SECONDS = 100, 0.07, 10

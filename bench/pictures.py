@@ -13,7 +13,7 @@ from bench.sites import Site, Tell
 from bench.visits import PASSWORD
 
 RUNS, STEPS = 1_000_000, 200
-QUICK = 10_000  # runs
+QUICK = 10_000  # the runs of a small run
 EMAIL = "owner@bench.example"
 AUTOMATION = "aut_" + "0" * 26
 _DEFINITION = """

@@ -15,7 +15,7 @@ from bench.visits import PASSWORD
 from tests.stack.processes import ROOT
 
 CONVERSATIONS, DAYS = 200_000, 365
-QUICK = 2_000  # conversations
+QUICK = 2_000  # the conversations of a small run
 EMAIL = "owner@bench.example"
 QUERIES = ("", "?by=label", "?by=member", "?range=90d&by=label", "?first_day={year}", "?first_day={year}&by=label")
 # Prints how many things were counted, and how many seconds that took.

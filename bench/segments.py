@@ -18,7 +18,7 @@ from tests.histories import typeid
 from tests.journeys.shops import Caller
 
 CONTACTS, ASKED, MOST_SECONDS, MOST_RARE_MS = 1_000_000, 5, 1.0, 50
-QUICK = 20_000  # contacts
+QUICK = 20_000  # the contacts of a small run
 # Of ten contacts, three are regulars. Of six, one has each of the other tags. Of 10,000, one is of the press.
 _CONTACTS = """
     INSERT INTO contacts (id, workspace_id, external_id, email, first_name, last_name, locale, tags, custom_fields,

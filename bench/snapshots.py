@@ -14,7 +14,7 @@ from tests.app.mailbox import steady
 
 # As many writes as one workspace has in three minutes at 450 a second.
 FINISHED = 81_000
-QUICK = 4_000  # writes
+QUICK = 4_000  # the writes of a small run
 MOST_TIMES = 2
 
 
