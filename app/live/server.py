@@ -18,7 +18,6 @@ from app.lib.addresses import client_address, network_of
 from app.live.admissions import Crowd
 from app.live.http import Connection, Heads, Request
 from app.live.hub import DOORS, Hub, Stream
-from app.live.listeners import Listener
 from app.problems import problem_document, problem_of_error
 
 log = structlog.get_logger(__name__)
@@ -100,7 +99,9 @@ class Server:
         connection.at_end.append(of_workspace)
         # Scripts that read the stream themselves cannot always set the header, so the query may name the place.
         place = request.headers.get("last-event-id") or request.query.get("last_event_id", "")
-        stream = Stream(request.path, asked, address, Listener(admitted, connection.send, connection.end), place)
+        stream = Stream(
+            admitted, connection.send, connection.end, door=request.path, asked=asked, address=address, place=place
+        )
         connection.at_end.append(lambda: self.hub.close(stream))
         connection.begin(200, {**_STREAM, **self._shared(request)})
         self.hub.open(stream)
