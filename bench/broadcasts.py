@@ -15,7 +15,7 @@ from app.models.contacts import SEGMENT_SIZE
 from bench import neighbours, sites
 from bench.costs import each, measured, written
 from bench.errors import BenchError
-from bench.figures import Row, at_most, breakdown, growth, percentile
+from bench.figures import Row, at_least, at_most, breakdown, growth, percentile
 from bench.provider import Provider, playing
 from bench.segments import OPEN_SEGMENTS
 from bench.sites import Site, Tell
@@ -109,13 +109,7 @@ def _fast(site: Site, size: Size, provider: Provider, tell: Tell) -> list[Row]:
     tell(f"{sent / seconds:.0f}/s, {costs}")
     return [
         at_most("broadcasts", f"first of {shown['count']:,} is sent", started, MOST_START_SECONDS, " s", places=1),
-        Row(
-            "broadcasts",
-            "contacts reached",
-            f"{sent / seconds:.0f}/s",
-            f"at least {LEAST_PER_SECOND}/s",
-            sent / seconds >= LEAST_PER_SECOND,
-        ),
+        at_least("broadcasts", "contacts reached", sent / seconds, LEAST_PER_SECOND, "/s"),
         Row("broadcasts", "CPU of a contact", costs),
         at_most("broadcasts", "an answer beside it, p95", percentile(answered, 0.95), MOST_ANSWER_MS, " ms", places=0),
         Row("broadcasts", "an answer in another workspace's chat, alone, p95", f"{percentile(alone, 0.95):.0f} ms"),

@@ -51,6 +51,10 @@ def at_most(section: str, what: str, value: float, target: float, unit: str = ""
     return Row(section, what, f"{value:.{places}f}{unit}", f"at most {target:g}{unit}", value <= target)
 
 
+def at_least(section: str, what: str, value: float, target: float, unit: str = "") -> Row:
+    return Row(section, what, f"{value:.0f}{unit}", f"at least {target:g}{unit}", value >= target)
+
+
 def growth(section: str, item: str, before: tuple[int, int], after: tuple[int, int], number: int) -> list[Row]:
     """Describes the bytes written per item between two results of `costs.written`."""
     wal, kept = ((now - then) / number / 1000 for then, now in zip(before, after, strict=True))

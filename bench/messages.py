@@ -12,7 +12,7 @@ from statistics import median
 from bench import sites
 from bench.costs import each, measured, written
 from bench.errors import BenchError
-from bench.figures import Row, at_most, breakdown, growth
+from bench.figures import Row, at_least, at_most, breakdown, growth
 from bench.provider import Provider, playing
 from bench.sites import Site, Tell
 from bench.statements import counted
@@ -57,15 +57,8 @@ def run(site: Site, tell: Tell, size: Size = FULL) -> list[Row]:
         bytes_written = growth("messages", "message", before, written(site), size.messages)
         by_process = statements.by_process()
         print(breakdown("Messages", statements, size.messages), end="\n\n", flush=True)
-    sent = median(speeds)
     return [
-        Row(
-            "messages",
-            "sent to a provider",
-            f"{sent:.0f}/s",
-            f"at least {LEAST_PER_SECOND}/s",
-            sent >= LEAST_PER_SECOND,
-        ),
+        at_least("messages", "sent to a provider", median(speeds), LEAST_PER_SECOND, "/s"),
         Row("messages", "CPU of a message", costs),
         at_most(
             "messages", "SQL statements of a message", by_process["messages"] / size.messages, MOST_STATEMENTS, places=2

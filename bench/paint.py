@@ -4,7 +4,6 @@ Target: 300 ms at the median. Needs what `make browser` installs. `tests/browser
 page.
 """
 
-
 from app.lib import ids
 from bench import inbox, sites, talks
 from bench.errors import BenchError
