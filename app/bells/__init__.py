@@ -116,10 +116,7 @@ def flush(timeout_seconds: float = 1.0) -> None:
 
 
 def ping() -> None:
-    """Checks that Redis and the broker answer, and that Redis accepts writes.
-
-    Raises redis.RedisError or ConnectionError if not.
-    """
+    """Checks that Redis accepts writes and the broker answers. Raises RedisError, ConnectionError."""
     for client in clients():
         # Not PING: a full Redis answers it, but refuses bells.
         client.set("ping", "", ex=1)

@@ -33,10 +33,7 @@ Asked = tuple[Mapping[str, str], Mapping[str, str]]  # headers and query
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A kind of stream.
-
-    `credential` finds the listener's credential in headers; `admit` checks it in the database.
-    """
+    """A kind of stream: `credential` finds the credential in headers, and `admit` checks it."""
 
     credential: Callable[[Mapping[str, str]], str]
     admit: Callable[[Mapping[str, str], Mapping[str, str]], Pass]

@@ -81,10 +81,7 @@ def workspace_credential(headers: Mapping[str, str]) -> str:
 
 
 def of_workspace(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
-    """Admits the holder of the API token in the Authorization header, or else a member.
-
-    Raises the errors of `token` and `member`.
-    """
+    """Admits the holder of an API token, or else a member. Raises the errors of `token` and `member`."""
     return token(headers, query) if "authorization" in headers else member(headers, query)
 
 

@@ -29,10 +29,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Reason(Enum):
-    """Why a request failed: its error code, and a sentence with a placeholder for a fact.
-
-    docs/outbound.md explains them all.
-    """
+    """Why a request failed: its error code, and a sentence with a placeholder; see docs/outbound.md."""
 
     LATE = "timeout", "No answer within {}."
     REFUSED = "refused", "The connection was refused."
