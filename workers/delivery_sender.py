@@ -21,11 +21,10 @@ from app.lib import clock
 from app.mailbox import Claimed, Mail
 from app.outbound import Answer, Reason, failed
 from workers import pacing
-from workers.backoff import Faults
 from workers.concurrency import Windows
 from workers.dispatcher import Dispatcher
 from workers.mailboxes import serve_by
-from workers.pacing import Pace
+from workers.pacing import Faults, Pace
 
 log = structlog.get_logger(__name__)
 

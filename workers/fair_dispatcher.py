@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 from app.channels.base import Request
 from app.mailbox import Claimed, Found, Held, Mail
 from app.outbound import Answer, Reason, failed
-from workers.backoff import Faults
 from workers.dispatcher import Dispatcher
+from workers.pacing import Faults
 
 D = TypeVar("D", bound=Held)
 D_co = TypeVar("D_co", bound=Held, covariant=True)

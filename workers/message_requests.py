@@ -18,7 +18,7 @@ from app.domain.channels import media
 from app.domain.conversations.sendings import Dispatch, Sending
 from app.errors import NotFound
 from app.outbound import Answer
-from workers.backoff import Faults
+from workers.pacing import Faults
 
 log = structlog.get_logger(__name__)
 

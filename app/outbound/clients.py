@@ -6,7 +6,7 @@ import asyncio
 import functools
 import ssl
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import structlog
@@ -18,11 +18,11 @@ from app.lib.seldom import Seldom
 from app.outbound.answers import Answer, Reason, answered, failed
 from app.outbound.deadlines import MOST_QUEUED_SECONDS, Deadlines
 from app.outbound.dialling import Dialler
-from app.outbound.exchanges import Exchange
 from app.outbound.failure_reasons import judge
+from app.outbound.http_connections import LONGEST_BODY, Connection, DeadlinePassed, Response
 from app.outbound.names import Names, Resolver
-from app.outbound.pool import Pool
-from app.outbound.wire_format import post_bytes, read_target, request_bytes
+from app.outbound.pool import Pool, QueueTimeout
+from app.outbound.wire_format import Target, post_bytes, read_target, request_bytes
 
 log = structlog.get_logger(__name__)
 
@@ -194,6 +194,52 @@ class Outbound:
         if self._fault_logs[reason].is_due():
             unexpected = failure if reason is Reason.NOT_SENT else None
             log.warning("outbound.our_fault", cause=cause, error=str(failure), exc_info=unexpected)
+
+
+class Exchange(Response):
+    """A request and its response. `ended` is called once with the exchange, and must set `answered`."""
+
+    __slots__ = ("answered", "began", "connecting", "connection", "ended", "is_queued", "sent", "target", "timeout")
+
+    def __init__(
+        self,
+        target: Target,
+        sent: bytes,
+        timeout: float,
+        ended: Callable[[Exchange], None],
+        *,
+        most_bytes: int = LONGEST_BODY,
+        headers: list[tuple[str, str]] | None = None,
+        is_bodiless: bool = False,
+    ) -> None:
+        super().__init__(most_bytes, headers, is_bodiless)
+        loop = asyncio.get_running_loop()
+        self.target, self.sent, self.ended = target, sent, ended
+        self.timeout = timeout
+        self.is_queued = False
+        self.began = loop.time()
+        self.answered: asyncio.Future[Answer] = loop.create_future()
+        self.connecting: asyncio.Task[None] | None = None
+        self.connection: Connection | None = None
+
+    def ask(self, connection: Connection) -> None:
+        """Sends the request on this connection."""
+        self.connection = connection
+        connection.ask(self.sent, self)
+
+    def end(self, failure: Exception | None) -> None:
+        """Ends the response, then calls `ended` with the exchange."""
+        super().end(failure)
+        self.ended(self)
+
+    def expire(self) -> None:
+        """Ends the exchange at its deadline, with the part of the response received so far."""
+        if self.connection is not None:
+            self.connection.stop_at_deadline()
+            return
+        if self.connecting is not None:
+            self.connecting.cancel()
+        self.end(QueueTimeout() if self.is_queued else DeadlinePassed())
 
 
 def _refused(refusal: str) -> asyncio.Future[Answer]:
