@@ -13,7 +13,7 @@ from app.domain.insight.updates import Forgotten, StreamPosition
 from app.lib import keys
 from app.live.listeners import Pass
 
-_MAC_BYTES = 12  # each guess costs a request, and requests are limited by address
+_MAC_BYTES = 12  # enough, because each guess costs a request, and requests are limited by address
 
 
 def seal(place: StreamPosition, admitted: Pass) -> str:
