@@ -33,7 +33,7 @@ def parcels(updates: Sequence[Update], behind: StreamPosition, listeners: Iterab
     latest = last_of_each(updates)
     found = representations.load(latest)
     members, visitors = _apart(listeners)
-    made = []
+    made: list[Parcel] = []
     if members:
         made += _to_members(latest, behind, found, members)
     if visitors and any(kind in ("message", "conversation") for kind, _ in found):
