@@ -81,7 +81,7 @@ def is_empty(queue_name: str) -> bool:
 
 
 def send(message: Message[None], place: float) -> None:
-    """Sends the message. `place` in the queue: from 0 (behind the first) to 1 (the end).
+    """Sends the message. `place`: where in the queue, from 0 (behind the first) to 1 (the end).
 
     On RabbitMQ, the message always goes to the end.
     """

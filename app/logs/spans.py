@@ -57,7 +57,7 @@ class Spans:
         given = Resource({"service.name": service, "service.version": versions.running()})
         self._resource = given.merge(OTELResourceDetector().detect())
         self._exporter = exporter or OTLPSpanExporter()
-        # The provider has read OTEL_TRACES_SAMPLER.
+        # The provider's sampler is the one that OTEL_TRACES_SAMPLER names.
         self.is_sampled = lru_cache(4_096)(_sampling(TracerProvider(shutdown_on_exit=False).sampler))
         self._reasons = _Reasons()
         self._waiting: deque[_Span] = deque()

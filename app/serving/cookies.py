@@ -35,7 +35,7 @@ def configuration() -> dict[str, Any]:
 
 @cache
 def of_settings() -> Cookies:
-    """Returns the reader for the current settings."""
+    """Returns the reader for the current settings, which is made only once."""
     return Cookies()
 
 
