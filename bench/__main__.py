@@ -3,9 +3,9 @@
 import signal
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable
 from functools import partial
 from types import FrameType
+from typing import Any
 
 from bench import (
     accept,
@@ -33,45 +33,35 @@ from bench import (
 )
 from bench.errors import BenchError
 from bench.figures import Row, facts, table
-from bench.sites import Site, site
+from bench.sites import site
 from tests.stack.errors import StackError
 
-SECTIONS = {
-    "accept": accept.run,
-    "reads": reads.run,
-    "latency": latency.run,
-    "sustained": sustained.run,
-    "deliveries": deliveries.run,
-    "fairness": fairness.run,
-    "waiting": waiting.run,
-    "runs": automations.run,
-    "messages": messages.run,
-    "rates": rates.run,
-    "inbound": inbound.run,
-    "inbox": inbox.run,
-    "pages": pages.run,
-    "paint": paint.run,
-    "reports": reports.run,
-    "picture": pictures.run,
-    "segments": segments.run,
-    "broadcasts": broadcasts.run,
-    "live": live.run,
-    "moving": moving.run,
-    "scaling": scaling.run,
-    "snapshot": snapshots.run,
+# Each module has `run`, and may have COUNTS and SETTINGS for its site. QUICK is the size of a small run: it shows
+# whether the section works, but its figures mean little.
+SECTIONS: dict[str, Any] = {
+    "accept": accept,
+    "reads": reads,
+    "latency": latency,
+    "sustained": sustained,
+    "deliveries": deliveries,
+    "fairness": fairness,
+    "waiting": waiting,
+    "runs": automations,
+    "messages": messages,
+    "rates": rates,
+    "inbound": inbound,
+    "inbox": inbox,
+    "pages": pages,
+    "paint": paint,
+    "reports": reports,
+    "picture": pictures,
+    "segments": segments,
+    "broadcasts": broadcasts,
+    "live": live,
+    "moving": moving,
+    "scaling": scaling,
+    "snapshot": snapshots,
 }
-# Sections with a small variant, which only shows whether they work.
-QUICK = {"fairness": fairness.quick, "waiting": waiting.quick, "runs": automations.quick}
-QUICK |= {"messages": messages.quick, "pages": pages.quick, "live": live.quick, "rates": rates.quick}
-QUICK |= {"inbound": inbound.quick, "inbox": inbox.quick, "reports": reports.quick}
-QUICK |= {"picture": pictures.quick, "segments": segments.quick}
-QUICK |= {"broadcasts": broadcasts.quick, "moving": moving.quick, "snapshot": snapshots.quick}
-Run = Callable[[Site, Callable[[str], None]], list[Row]]
-COUNTS = {"deliveries": deliveries.COUNTS, "waiting": waiting.COUNTS, "runs": automations.COUNTS}
-COUNTS |= {"rates": rates.COUNTS, "scaling": scaling.COUNTS}
-SETTINGS = {"messages": messages.SETTINGS, "waiting": waiting.SETTINGS}
-SETTINGS |= {"rates": rates.SETTINGS, "inbound": inbound.SETTINGS, "inbox": inbox.SETTINGS}
-SETTINGS |= {"broadcasts": broadcasts.SETTINGS, "moving": moving.SETTINGS}
 
 
 def main() -> int:
@@ -80,29 +70,31 @@ def main() -> int:
     Returns 1 if a benchmark could not be run; missed targets are no error.
     """
     parser = ArgumentParser(prog="python -m bench")
+    with_quick = [name for name, section in SECTIONS.items() if hasattr(section, "QUICK")]
     parser.add_argument("section", nargs="*", help=", ".join(SECTIONS))
-    parser.add_argument("--quick", action="store_true", help=f"small, to try it: {', '.join(QUICK)}")
+    parser.add_argument("--quick", action="store_true", help=f"small, to try it: {', '.join(with_quick)}")
     arguments = parser.parse_args()
-    sections = QUICK if arguments.quick else SECTIONS
-    chosen = arguments.section or list(sections)
-    if unknown := set(chosen) - sections.keys():
+    sections = with_quick if arguments.quick else list(SECTIONS)
+    chosen = arguments.section or sections
+    if unknown := set(chosen).difference(sections):
         parser.error(f"there is no {'quick ' if arguments.quick else ''}section {', '.join(sorted(unknown))}")
     signal.signal(signal.SIGTERM, _end)
     try:
-        print(_run({name: sections[name] for name in chosen}))
+        print(_run(chosen, arguments.quick))
     except (BenchError, StackError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _run(chosen: dict[str, Run]) -> str:
+def _run(names: list[str], is_quick: bool) -> str:
     rows: list[Row] = []
     described = ""
-    for name, section in chosen.items():
-        with site(COUNTS.get(name), SETTINGS.get(name)) as fresh:
+    for name in names:
+        section, tell = SECTIONS[name], partial(_tell, name)
+        with site(getattr(section, "COUNTS", None), getattr(section, "SETTINGS", None)) as fresh:
             described = described or facts(fresh)
-            rows += section(fresh, partial(_tell, name))
+            rows += section.run(fresh, tell, section.QUICK) if is_quick else section.run(fresh, tell)
     return f"{described}\n\n{table(rows)}"
 
 

@@ -11,11 +11,11 @@ import psycopg2
 
 from bench import sites
 from bench.bare import TABLE
-from bench.ceilings import Tell, beside, compared, cost, ratios, rounds
+from bench.ceilings import beside, compared, cost, ratios, rounds
 from bench.figures import Row, breakdown
 from bench.load import Plan
 from bench.offers import offer
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.statements import counted
 
 ROUNDS = 25

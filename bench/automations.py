@@ -9,7 +9,6 @@ run. `bench/starts.py` and `bench/sleepers.py` have the other targets.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
@@ -21,7 +20,7 @@ from bench.figures import Row, at_most, breakdown, growth
 from bench.programs import Program
 from bench.rivals import NotInstalled, install_python
 from bench.runs import Run
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.stamps import stamping
 from bench.statements import counted
 
@@ -41,7 +40,6 @@ CONNECTIONS = 4
 MORE_CONNECTIONS = 8
 LEAST_OF_PLAIN, LEAST_OF_DBOS = 0.6, 10.0
 MOST_STATEMENTS, MOST_CPU_MS = 2.0, 2.5
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -54,17 +52,20 @@ class Size:
     rounds: int = 3
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    rows = _speed(site, Size(), tell)
-    rows += starts.run(site, starts.Size(), tell)
-    return rows + sleepers.run(sleepers.Size(), tell)
+Sizes = tuple[Size, starts.Size, sleepers.Size]
+FULL: Sizes = Size(), starts.Size(), sleepers.Size()
+QUICK: Sizes = (
+    Size(ours=800, plain=400, dbos=40, rounds=1),
+    starts.Size(writes=20, burst=500, others=2),
+    sleepers.Size(workspaces=5, contacts=400, spread=80, window=10),
+)
 
 
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    rows = _speed(site, Size(ours=800, plain=400, dbos=40, rounds=1), tell)
-    rows += starts.run(site, starts.Size(writes=20, burst=500, others=2), tell)
-    return rows + sleepers.run(sleepers.Size(workspaces=5, contacts=400, spread=80, window=10), tell)
+def run(site: Site, tell: Tell, sizes: Sizes = FULL) -> list[Row]:
+    of_speed, of_starts, of_sleepers = sizes
+    rows = _speed(site, of_speed, tell)
+    rows += starts.run(site, of_starts, tell)
+    return rows + sleepers.run(of_sleepers, tell)
 
 
 class Ours:

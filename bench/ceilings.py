@@ -1,7 +1,7 @@
 """Ceilings: compares rates with those of another application under the same gunicorn and load."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
@@ -11,13 +11,12 @@ from bench.costs import each, measured
 from bench.figures import Row
 from bench.load import Plan
 from bench.offers import offer
-from bench.sites import Site
+from bench.sites import Site, Tell
 from tests.stack.ports import free_port
 from tests.stack.process import Process
 from tests.stack.processes import ROOT, process_types
 
 WARM_SECONDS = 2.0
-Tell = Callable[[str], None]
 Rates = dict[str, list[float]]
 
 

@@ -8,7 +8,6 @@ All contenders send the same signed body over kept-alive TLS connections to the 
 the same PostgreSQL: the peers with one INSERT each, we with everything that production does. They share the same cores.
 """
 
-from collections.abc import Callable
 from statistics import median
 
 from bench import sites
@@ -19,7 +18,7 @@ from bench.nginx import nginx
 from bench.ours import Mail, Ours
 from bench.rivals import BULLMQ, CELERY, KINDS, NotInstalled, Rival
 from bench.runs import Run
-from bench.sites import Site
+from bench.sites import Site, Tell
 
 # Worker processes, each with the command of the Procfile.
 COUNTS = {"deliveries": 2}
@@ -29,7 +28,6 @@ ENDPOINTS = (1, 20, 1000)
 WARMED_UP_WITH = 20
 LEAST_RATIOS = {BULLMQ.name: 2.0, CELERY.name: 6.0}
 MOST_STATEMENTS = 0.2
-Tell = Callable[[str], None]
 Contender = Ours | Rival
 
 

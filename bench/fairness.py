@@ -19,7 +19,7 @@ load, which blocks all commits for 50 ms.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -28,7 +28,7 @@ from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
 from bench.nginx import Nginx, nginx
 from bench.programs import Program
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.stamps import Stamps, stamping
 
 # Worker processes, each with the command of the Procfile.
@@ -42,7 +42,6 @@ DRAIN_SECONDS = 20
 READY_SECONDS = 40  # seconds to start and warm processes and to make WAL segments before a backlog is due
 WAL_SEGMENTS = 64  # segments of 16 MB, as many as min_wal_size in bench/sites.py keeps
 MOST_LATE_SECONDS = 0.5  # how late the load itself may be; if later, the machine cannot generate the rate
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -80,16 +79,11 @@ class Result:
         return f"p50 {p50}, p99 {p99}, worst {worst}{missing}{late}"
 
 
-def run(_site: Site, tell: Tell) -> list[Row]:
-    return _run(Size(), tell)
+FULL = Size()
+QUICK = Size(endpoints=10, seconds=15, trial_seconds=5, backlog=5_000, rates=(5,))
 
 
-def quick(_site: Site, tell: Tell) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    return _run(Size(endpoints=10, seconds=15, trial_seconds=5, backlog=5_000, rates=(5,)), tell)
-
-
-def _run(size: Size, tell: Tell) -> list[Row]:
+def run(_site: Site, tell: Tell, size: Size = FULL) -> list[Row]:
     rate = _rate(size, tell)
     results: dict[str, Result] = {}
 

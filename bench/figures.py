@@ -2,7 +2,8 @@
 
 import os
 import platform
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -32,8 +33,26 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms"
 
 
+def spread(seconds: Sequence[float]) -> str:
+    """Describes durations by their median, their maximum and their number."""
+    if not seconds:
+        return "none"
+    return f"p50 {milliseconds(percentile(seconds, 0.5))}, worst {milliseconds(max(seconds))}, of {len(seconds)}"
+
+
+def timed(do: Callable[[], object]) -> float:
+    """Calls `do`, and returns how many seconds it took."""
+    began = time.monotonic()
+    do()
+    return time.monotonic() - began
+
+
 def at_most(section: str, what: str, value: float, target: float, unit: str = "", places: int = 1) -> Row:
     return Row(section, what, f"{value:.{places}f}{unit}", f"at most {target:g}{unit}", value <= target)
+
+
+def at_least(section: str, what: str, value: float, target: float, unit: str = "") -> Row:
+    return Row(section, what, f"{value:.0f}{unit}", f"at least {target:g}{unit}", value >= target)
 
 
 def growth(section: str, item: str, before: tuple[int, int], after: tuple[int, int], number: int) -> list[Row]:

@@ -19,7 +19,7 @@ from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
 from bench.offers import offer
 from bench.provider import Provider, playing
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.visits import Browser
 from tests.journeys.shops import Caller
 from tests.providers.telegram import TOKEN
@@ -39,7 +39,6 @@ WELCOME = {
     "steps": [{"id": "welcome", "kind": "send_message", "text": "Welcome"}],
 }
 MOST_ANSWER_MS, MOST_MEDIAN_MS, MOST_P95_MS, MOST_REACTION_MS, MOST_BESIDE_SECONDS = 50, 60, 120, 150, 1
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -88,16 +87,10 @@ class Bot:
         return seconds
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    return _run(site, Size(), tell)
+FULL, QUICK = Size(), Size(webhooks=60, messages=20, writes=500)
 
 
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    return _run(site, Size(webhooks=60, messages=20, writes=500), tell)
-
-
-def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
+def run(site: Site, tell: Tell, size: Size = FULL) -> list[Row]:
     with playing(site, PORT) as provider:
         live.make_workspaces(site, 1)
         sites.start_types(site, "web")

@@ -23,15 +23,14 @@ from bench.errors import BenchError
 from bench.figures import Row, at_most, percentile
 from bench.inbound import PORT, SETTINGS, Bot
 from bench.provider import playing
-from bench.sites import Site
+from bench.sites import Site, Tell
 from tests.journeys.shops import Caller
 from tests.stack.processes import ROOT
 
-__all__ = ["SETTINGS", "quick", "run"]
+__all__ = ["SETTINGS", "run"]
 MOST_MEDIAN_MS, MOST_P99_MS, MOST_LATE_MS = 100, 200, 150
 IN_PER_SECOND, OUT_PER_SECOND = 20, 10
 COUNTS_SECONDS = 30
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -44,16 +43,10 @@ class Size:
     seconds: int = 60
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    return _run(site, Size(), tell)
+FULL, QUICK = Size(), Size(2_000, 20, 10, 20)
 
 
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    return _run(site, Size(2_000, 20, 10, 20), tell)
-
-
-def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
+def run(site: Site, tell: Tell, size: Size = FULL) -> list[Row]:
     with playing(site, PORT):
         cookies, member_ids = agents(site, size.agents)
         bot = Bot(site)

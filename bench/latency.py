@@ -6,14 +6,13 @@ Also the cost of idling.
 import random
 import socket
 import time
-from collections.abc import Callable
 
 from bench import sites
 from bench.arrivals import Arrivals, receiving
 from bench.costs import measured
 from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.wire import Requests, is_accepted, is_whole
 
 WRITES = 200
@@ -22,7 +21,7 @@ PAUSE_SECONDS = (0.1, 0.2)
 IDLE_SECONDS = 20
 
 
-def run(site: Site, tell: Callable[[str], None]) -> list[Row]:
+def run(site: Site, tell: Tell) -> list[Row]:
     arrivals = Arrivals()
     with receiving(site, arrivals):
         sites.start(site)

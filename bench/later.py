@@ -7,20 +7,17 @@
 - `{"passes": n, "pause": seconds}`: runs n of the scheduler's passes; answers how long each took.
 """
 
-import io
-import json
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from app import database, logs
 from app.config import settings
 from app.domain.deliveries import lanes
 from app.domain.work import events
 from app.lib import ids
 from bench.mail import KIND, make_contact, make_together
+from bench.programs import copy, follow_orders
 from scheduler.overdue import Overdue
 
 EACH = 10  # endpoints of a workspace; each gets all events of the workspace
@@ -33,17 +30,10 @@ DELIVERIES = (
 )
 
 
-def main() -> None:
-    logs.configure("bench")  # logs go to standard error, because standard output carries the answers
-    database.connect()
-    for line in sys.stdin:
-        print(json.dumps(_carry_out(json.loads(line))), flush=True)
-
-
 def _carry_out(order: dict[str, Any]) -> Any:
     if "seed" in order:
         return _seed(order["seed"], order["number"], order["endpoints"], order["begin"], order["spread"])
-    return _make_passes(order["passes"], order["pause"])
+    return list(_passes(order["passes"], order["pause"]))
 
 
 def _seed(url: str, number: int, endpoints: int, begin: float, spread: float) -> int:
@@ -63,9 +53,9 @@ def _seed(url: str, number: int, endpoints: int, begin: float, spread: float) ->
                 whose = (delivery_id, workspace_id, event_id, endpoint_id, KIND, contact_id)
                 new_deliveries.append((*whose, 1, 1, ERROR, NULL, due, 1, failed))
                 new_attempts.append((delivery_id, 1, failed, 12, 503, ERROR, ""))
-        _copy("events (id, workspace_id, kind, contact_id, trace_id, body, created_at)", new_events)
-        _copy(f"deliveries ({DELIVERIES})", new_deliveries)
-        _copy("attempts (delivery_id, number, at, duration_ms, status, error, response_body)", new_attempts)
+        copy("events (id, workspace_id, kind, contact_id, trace_id, body, created_at)", new_events)
+        copy(f"deliveries ({DELIVERIES})", new_deliveries)
+        copy("attempts (delivery_id, number, at, duration_ms, status, error, response_body)", new_attempts)
     return number
 
 
@@ -73,27 +63,14 @@ def _time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat()
 
 
-def _copy(columns: str, values: Iterable[tuple[Any, ...]]) -> None:
-    lines = io.StringIO("".join("\t".join(map(str, line)) + "\n" for line in values))
-    with database.database.connection().cursor() as cursor:
-        cursor.copy_expert(f"COPY {columns} FROM STDIN", lines)
-
-
-def _make_passes(number: int, pause: float) -> list[float]:
-    """Makes passes; returns how long each took.
-
-    Each starts at the first mailbox, because a pass that goes on from the last one looks at fewer mailboxes.
-    """
-    return list(_timed((Overdue(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring) for _ in range(number)), pause))
-
-
-def _timed(passes: Iterable[Callable[[], int]], pause: float) -> Iterator[float]:
-    for make in passes:
-        began = time.perf_counter()
-        make()
+def _passes(number: int, pause: float) -> Iterable[float]:
+    """Times passes. Each starts at the first mailbox, because later ones would look at fewer mailboxes."""
+    for _ in range(number):
+        overdue, began = Overdue(lanes.FAST, overdue_seconds=0.5, ring=lanes.ring), time.perf_counter()
+        overdue()
         yield time.perf_counter() - began
         time.sleep(pause)
 
 
 if __name__ == "__main__":
-    main()
+    follow_orders(_carry_out)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,11 +21,12 @@ from bench import sites
 from bench.costs import measured
 from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.visits import PASSWORD
 from tests.stack.processes import ROOT
 
 LISTENERS, WORKSPACES, PER_SECOND, SECONDS = 2_000, 100, 200, 15
+QUICK = 100  # the listeners of a small run
 # For a single workspace, where every event goes to all listeners.
 PER_SECOND_TO_ALL = 10
 IDLE_WRITES, IDLE_PAUSE_SECONDS, IDLE_SECONDS = 100, 0.07, 10
@@ -33,7 +34,6 @@ EMAIL = "bench@example.com"
 # So many that no member has more streams than one may have.
 ACCOUNTS = 200
 MOST_SECONDS = 60
-Tell = Callable[[str], None]
 
 
 class Ears:
@@ -85,15 +85,7 @@ class Writer:
             self.write()
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    return _run(site, tell, LISTENERS)
-
-
-def quick(site: Site, tell: Tell) -> list[Row]:
-    return _run(site, tell, 100)
-
-
-def _run(site: Site, tell: Tell, count: int) -> list[Row]:
+def run(site: Site, tell: Tell, count: int = LISTENERS) -> list[Row]:
     allow_listeners()
     sites.start_types(site, "web", "realtime")
     workspace_ids = make_workspaces(site, WORKSPACES)

@@ -12,14 +12,12 @@ and answers each with a line of JSON when it is done:
 - `{"ring": endpoints}`: rings for all of them.
 """
 
-import json
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from app import bells, database, logs
+from app import bells, database
 from app.database import transaction
 from app.domain.deliveries import fan_out, lanes
 from app.domain.people import workspaces
@@ -28,16 +26,10 @@ from app.domain.work.changes import Change
 from app.domain.work.events import Cause, Recorder
 from app.domain.work.units import Unit
 from app.lib import clock, ids
+from bench.programs import follow_orders
 
 KIND = "contact.created"
 TURN = 10  # events of a workspace that are recorded together, as a worker applies several writes in a transaction
-
-
-def main() -> None:
-    logs.configure("bench")  # logs go to standard error, because standard output carries the answers
-    database.connect()
-    for line in sys.stdin:
-        print(json.dumps(_carry_out(json.loads(line))), flush=True)
 
 
 def _carry_out(order: dict[str, Any]) -> Any:
@@ -134,4 +126,4 @@ def make_contact(contact_id: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    follow_orders(_carry_out)

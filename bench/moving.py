@@ -25,7 +25,7 @@ from app.models.contacts import SEGMENT_SIZE
 from bench.errors import BenchError
 from bench.figures import Row, at_most, percentile
 from bench.segments import OPEN_SEGMENTS
-from bench.sites import DATA, Site, start_types
+from bench.sites import DATA, Site, Tell, start_types
 from bench.sites import SETTINGS as OF_SITES
 from tests.histories import typeid
 from tests.journeys.audit import rows, unfinished
@@ -41,6 +41,7 @@ LOGICAL = {
     **{"max_logical_replication_workers": "16", "max_sync_workers_per_subscription": "4"},
 }
 CLIENTS, REST_SECONDS, MOST_SECONDS = 3, 0.02, 2.5
+FULL, QUICK = (200_000, 10.0), (5_000, 2.0)  # contacts, and the seconds of writing before the move
 # These rows are not copied: a place in a live stream is a snapshot of one database, so listeners begin anew.
 LEFT_BEHIND = ("updates",)
 # Numbers that the two databases generate must differ.
@@ -58,16 +59,6 @@ _TABLES = """
     WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND attname = 'workspace_id'
     ORDER BY 1
 """
-
-
-def run(site: Site, tell: Callable[[str], None]) -> list[Row]:
-    """Returns the rows of the table. Needs a site whose processes do not run."""
-    return _run(site, 200_000, 10, tell)
-
-
-def quick(site: Site, tell: Callable[[str], None]) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    return _run(site, 5_000, 2, tell)
 
 
 class Clients:
@@ -137,7 +128,8 @@ class Clients:
             time.sleep(REST_SECONDS)
 
 
-def _run(site: Site, contacts: int, seconds: float, tell: Callable[[str], None]) -> list[Row]:
+def run(site: Site, tell: Tell, size: tuple[int, float] = FULL) -> list[Row]:
+    contacts, seconds = size
     here = site.stack
     here.postgres.settings |= LOGICAL
     here.postgres.restart()

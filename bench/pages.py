@@ -10,17 +10,14 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-import psycopg2
 
 from app.config import read
 from app.lib import vault
 from bench import sites, visits
 from bench.figures import Row, at_most, milliseconds, percentile
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.statements import logging
 from bench.visits import ASKED, PASSWORD, Browser
 from tests import histories
@@ -37,8 +34,8 @@ database.connect()
 while usage.count_up():
     pass
 """
+DELIVERIES, QUICK = 1_000_000, 20_000
 FIRST = ("sign_ins.show", "overviews.show", "overviews.show_all")
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -54,16 +51,7 @@ class Shown:
         return f"p50 {p50}, p95 {p95}, {self.kilobytes:.1f} kB"
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    return _run(site, 1_000_000, tell)
-
-
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    return _run(site, 20_000, tell)
-
-
-def _run(site: Site, deliveries: int, tell: Tell) -> list[Row]:
+def run(site: Site, tell: Tell, deliveries: int = DELIVERIES) -> list[Row]:
     began = time.monotonic()
     _seed(site, deliveries)
     tell(f"{deliveries:,} deliveries made in {time.monotonic() - began:.0f} s")
@@ -93,16 +81,14 @@ def _seed(site: Site, deliveries: int) -> None:
         contacts=deliveries // 10,
         sealed_secret=vault.encrypt(read(site.stack.environment).secret_keys, "whsec_bench"),
     )
-    with closing(psycopg2.connect(site.stack.postgres.url)) as connection:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            histories.make_partitions(cursor, history.days)
-            histories.insert(cursor, history)
-            cursor.execute(
-                "INSERT INTO workspaces (id, name)"
-                " SELECT 'ws_0' || lpad(n::text, 25, '0'), 'Shop ' || n FROM generate_series(1, 1000) AS n"
-            )
-            cursor.execute("VACUUM ANALYZE")
+    with site.cursor() as cursor:
+        histories.make_partitions(cursor, history.days)
+        histories.insert(cursor, history)
+        cursor.execute(
+            "INSERT INTO workspaces (id, name)"
+            " SELECT 'ws_0' || lpad(n::text, 25, '0'), 'Shop ' || n FROM generate_series(1, 1000) AS n"
+        )
+        cursor.execute("VACUUM ANALYZE")
     # The scheduler counts usage every minute; it would take long to count a month at once.
     subprocess.run([sys.executable, "-c", COUNT_USAGE], cwd=ROOT, env=site.stack.environment, check=True)
 

@@ -4,13 +4,11 @@ Target: 300 ms at the median. Needs what `make browser` installs. `tests/browser
 page.
 """
 
-from collections.abc import Callable
-
 from app.lib import ids
 from bench import inbox, sites, talks
 from bench.errors import BenchError
 from bench.figures import Row, at_most, percentile
-from bench.sites import Site
+from bench.sites import Site, Tell
 
 MOST_MEDIAN_MS = 300
 LOADED = 30
@@ -24,7 +22,7 @@ PAINTED = """() => new Promise((resolve) => {
 })"""
 
 
-def run(site: Site, tell: Callable[[str], None]) -> list[Row]:
+def run(site: Site, tell: Tell) -> list[Row]:
     try:
         from tests.browser.chromium import chromium  # .venv has no Playwright
     except ModuleNotFoundError as error:

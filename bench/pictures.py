@@ -6,17 +6,14 @@ The runs are inserted directly. Measures time and statements of each page. Targe
 
 import json
 import time
-from collections.abc import Callable
-from contextlib import closing
-
-import psycopg2
 
 from bench import sites, visits
 from bench.figures import Row
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.visits import PASSWORD
 
 RUNS, STEPS = 1_000_000, 200
+QUICK = 10_000  # the runs of a small run
 EMAIL = "owner@bench.example"
 AUTOMATION = "aut_" + "0" * 26
 _DEFINITION = """
@@ -50,19 +47,9 @@ _COUNTS = """
             ARRAY['entered', 'left', 'arm:then']) AS key) AS counted
     CROSS JOIN (VALUES ('all', timestamptz 'epoch'), ('day', date_trunc('day', now(), 'UTC'))) AS time(grain, starts_at)
 """
-Tell = Callable[[str], None]
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    return _run(site, RUNS, tell)
-
-
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    return _run(site, 10_000, tell)
-
-
-def _run(site: Site, runs: int, tell: Tell) -> list[Row]:
+def run(site: Site, tell: Tell, runs: int = RUNS) -> list[Row]:
     began = time.monotonic()
     _seed(site, runs)
     tell(f"{runs:,} runs made in {time.monotonic() - began:.0f} s")
@@ -97,10 +84,8 @@ def _definition() -> str:
 def _seed(site: Site, runs: int) -> None:
     values = {"workspace": site.workspace, "automation": AUTOMATION, "runs": runs, "steps": STEPS}
     values["definition"] = _definition()
-    with closing(psycopg2.connect(site.stack.postgres.url)) as connection:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute("SET synchronous_commit = off")
-            for statement in (_DEFINITION, _VERSION, _RUNS, _COUNTS):
-                cursor.execute(statement, values)
-            cursor.execute("VACUUM ANALYZE")
+    with site.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = off")
+        for statement in (_DEFINITION, _VERSION, _RUNS, _COUNTS):
+            cursor.execute(statement, values)
+        cursor.execute("VACUUM ANALYZE")

@@ -1,12 +1,14 @@
 """Programs that run beside the benchmark, with their own settings, and carry out its orders."""
 
+import io
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from app import database, logs
 from bench.errors import BenchError
 from tests.stack.processes import ROOT
 
@@ -57,3 +59,18 @@ class Program:
         """Ends the program. Safe to repeat."""
         if self._process.poll() is None:
             self._process.communicate()
+
+
+def follow_orders(carry_out: Callable[[dict[str, Any]], Any]) -> None:
+    """Reads orders and prints their answers, in a program with the service's settings and domain code."""
+    logs.configure("bench")  # logs go to standard error, because standard output carries the answers
+    database.connect()
+    for line in sys.stdin:
+        print(json.dumps(carry_out(json.loads(line))), flush=True)
+
+
+def copy(columns: str, values: Iterable[tuple[Any, ...]]) -> None:
+    """Copies rows into the service's database. `columns`: the table, and its columns in parentheses."""
+    lines = io.StringIO("".join("\t".join(map(str, line)) + "\n" for line in values))
+    with database.database.connection().cursor() as cursor:
+        cursor.copy_expert(f"COPY {columns} FROM STDIN", lines)

@@ -10,7 +10,7 @@ import math
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ from bench import sites
 from bench.errors import BenchError
 from bench.figures import Row
 from bench.provider import Provider, Taken, playing
-from bench.sites import Site
+from bench.sites import Site, Tell
 from tests.providers.telegram import TOKEN
 from tests.stack.ports import free_port
 from tests.stack.posts import connect, post
@@ -31,7 +31,6 @@ RAMP_SECONDS, SPARE_SECONDS = 2, 4
 # How many conversations a channel has: so many that the channel's rate limits them, or so few that their own rates do.
 MANY, FEW = 60, 4
 WHATSAPP = {"access_token": "token", "app_secret": "secret", "verify_token": "verify"}
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -84,16 +83,10 @@ CASES = (
 )
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    return _run(site, Size(), tell)
+FULL, QUICK = Size(), Size(seconds=5, beyond_burst=3)
 
 
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    return _run(site, Size(seconds=5, beyond_burst=3), tell)
-
-
-def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
+def run(site: Site, tell: Tell, size: Size = FULL) -> list[Row]:
     with playing(site, PORT) as provider:
         sites.start_types(site, "messages", "scheduler")
         for case in CASES:

@@ -4,10 +4,10 @@ from statistics import median
 
 from app.lib import ids
 from bench import sites
-from bench.ceilings import Tell, beside, compared, cost, rounds
+from bench.ceilings import beside, compared, cost, rounds
 from bench.figures import Row
 from bench.load import Plan
-from bench.sites import Site
+from bench.sites import Site, Tell
 
 ROUNDS = 15
 ROUND_SECONDS = 1.5

@@ -7,18 +7,15 @@ and of the API's answer, for 30 days and for a year. Targets: 100 ms at the medi
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
-
-import psycopg2
 
 from bench import sites, visits
 from bench.figures import Row
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.visits import PASSWORD
 from tests.stack.processes import ROOT
 
 CONVERSATIONS, DAYS = 200_000, 365
+QUICK = 2_000  # the conversations of a small run
 EMAIL = "owner@bench.example"
 QUERIES = ("", "?by=label", "?by=member", "?range=90d&by=label", "?first_day={year}", "?first_day={year}&by=label")
 # Prints how many things were counted, and how many seconds that took.
@@ -64,19 +61,9 @@ _PROGRESS = """
     INSERT INTO inbox_figure_progress VALUES (true, now() - interval '800 days', now() - interval '{days} days')
     ON CONFLICT (is_only) DO UPDATE SET begun_at = excluded.begun_at, counted_until = excluded.counted_until
 """
-Tell = Callable[[str], None]
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    return _run(site, CONVERSATIONS, tell)
-
-
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    return _run(site, 2_000, tell)
-
-
-def _run(site: Site, conversations: int, tell: Tell) -> list[Row]:
+def run(site: Site, tell: Tell, conversations: int = CONVERSATIONS) -> list[Row]:
     began = time.monotonic()
     _seed(site, conversations)
     tell(f"{conversations:,} conversations made in {time.monotonic() - began:.0f} s")
@@ -102,11 +89,9 @@ def _run(site: Site, conversations: int, tell: Tell) -> list[Row]:
 
 def _seed(site: Site, conversations: int) -> None:
     values = {"workspace": site.workspace, "conversations": conversations, "days": DAYS}
-    with closing(psycopg2.connect(site.stack.postgres.url)) as connection:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            # Triggers are off: the rows that they would write are inserted here, with times of the past.
-            cursor.execute("SET session_replication_role = replica; SET synchronous_commit = off")
-            for statement in (_CONVERSATIONS, _MESSAGES, _TRANSITIONS, _PROGRESS):
-                cursor.execute(statement.format(**values))
-            cursor.execute("VACUUM ANALYZE")
+    with site.cursor() as cursor:
+        # Triggers are off: the rows that they would write are inserted here, with times of the past.
+        cursor.execute("SET session_replication_role = replica; SET synchronous_commit = off")
+        for statement in (_CONVERSATIONS, _MESSAGES, _TRANSITIONS, _PROGRESS):
+            cursor.execute(statement.format(**values))
+        cursor.execute("VACUUM ANALYZE")

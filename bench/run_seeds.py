@@ -17,19 +17,17 @@ line, and answers each with a line of JSON when it is done:
 
 from __future__ import annotations
 
-import io
-import json
-import sys
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from app import bells, database, logs, mailbox
+from app import bells, mailbox
 from app.domain.people import workspaces
 from app.domain.triggers import run_states
 from app.lib import ids
 from bench.mail import make_endpoint
+from bench.programs import copy, follow_orders
 from scheduler.overdue import Overdue
 from tests.automations import make_automation
 
@@ -38,13 +36,6 @@ RUNS = (
     "id, workspace_id, automation_id, version, contact_id, status, step, taken, logged, wait, waits_for, trace_id,"
     " resume_at, due_at, started_at"
 )
-
-
-def main() -> None:
-    logs.configure("bench")  # logs go to standard error, because standard output carries the answers
-    database.connect()
-    for line in sys.stdin:
-        print(json.dumps(_carry_out(json.loads(line))), flush=True)
 
 
 def _carry_out(order: dict[str, Any]) -> Any:
@@ -76,7 +67,7 @@ def _publish(steps: list[dict[str, Any]], address: str | None, workspace_id: str
 
 def _make_contacts(workspace_id: str, number: int) -> list[str]:
     made = [ids.new("con") for _ in range(number)]
-    _copy(
+    copy(
         "contacts (id, workspace_id, email, first_name, tags)",
         ((contact_id, workspace_id, f"{contact_id}@example.com", "Ada", "{newsletter}") for contact_id in made),
     )
@@ -86,7 +77,7 @@ def _make_contacts(workspace_id: str, number: int) -> list[str]:
 def _make_runs(workspace_id: str, automation_id: str, contacts: list[str], due: float) -> None:
     at = _time(due)
     runs = [ids.new("run") for _ in contacts]
-    _copy(
+    copy(
         f"runs ({RUNS})",
         (
             (run, workspace_id, automation_id, 1, contact, "queued", NULL, 0, 0, 0, NULL, "bench", NULL, at, NULL)
@@ -103,7 +94,7 @@ def _make_sleepers(automations: list[list[str]], contacts: list[list[str]], begi
     for place, ((workspace_id, automation_id), theirs) in enumerate(zip(automations, contacts, strict=True)):
         runs, due = [ids.new("run") for _ in theirs], begin + place * spread / number
         times = [due + turn * spread / len(theirs) for turn in range(len(theirs))]
-        _copy(
+        copy(
             f"runs ({RUNS})",
             (
                 (
@@ -117,7 +108,7 @@ def _make_sleepers(automations: list[list[str]], contacts: list[list[str]], begi
 
 
 def _enrol(workspace_id: str, automation_id: str, contacts: list[str], runs: list[str]) -> None:
-    _copy(
+    copy(
         "enrolments (id, workspace_id, contact_id, automation_id, run_id, active)",
         (
             (f"{contact}/{automation_id}", workspace_id, contact, automation_id, run, 1)
@@ -128,12 +119,6 @@ def _enrol(workspace_id: str, automation_id: str, contacts: list[str], runs: lis
 
 def _time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat()
-
-
-def _copy(columns: str, values: Iterable[tuple[Any, ...]]) -> None:
-    lines = io.StringIO("".join("\t".join(map(str, line)) + "\n" for line in values))
-    with database.database.connection().cursor() as cursor:
-        cursor.copy_expert(f"COPY {columns} FROM STDIN", lines)
 
 
 def _passes(number: int, pause: float) -> Iterable[float]:
@@ -147,4 +132,4 @@ def _passes(number: int, pause: float) -> Iterable[float]:
 
 
 if __name__ == "__main__":
-    main()
+    follow_orders(_carry_out)

@@ -6,7 +6,6 @@ cores, and each added core adds as much as a core does here.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -16,7 +15,7 @@ from bench.costs import measured
 from bench.figures import Row
 from bench.nginx import nginx
 from bench.ours import Mail, Ours
-from bench.sites import Site
+from bench.sites import Site, Tell
 from tests.journeys.waiting import wait_until
 
 COUNTS = {"deliveries": 2, "writes": 2}
@@ -24,7 +23,6 @@ ROUNDS = 3
 DELIVERIES, ENDPOINTS = 30_000, 20
 WRITES, WORKSPACES = 12_000, 8
 SECONDS_TO_ACCEPT = 3  # seconds to accept the writes of a workspace
-Tell = Callable[[str], None]
 
 
 def run(site: Site, tell: Tell) -> list[Row]:

@@ -6,22 +6,19 @@ condition.
 """
 
 import time
-from collections.abc import Callable
-from contextlib import closing
 from typing import Any
-
-import psycopg2
 
 from app.models.contacts import SEGMENT_SIZE
 from bench import conditions, sites
 from bench.errors import BenchError
 from bench.figures import Row, at_most, percentile
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.statements import logged_since, logging
 from tests.histories import typeid
 from tests.journeys.shops import Caller
 
 CONTACTS, ASKED, MOST_SECONDS, MOST_RARE_MS = 1_000_000, 5, 1.0, 50
+QUICK = 20_000  # the contacts of a small run
 # Of ten contacts, three are regulars. Of six, one has each of the other tags. Of 10,000, one is of the press.
 _CONTACTS = """
     INSERT INTO contacts (id, workspace_id, external_id, email, first_name, last_name, locale, tags, custom_fields,
@@ -63,19 +60,9 @@ SEGMENTS: dict[str, dict[str, Any]] = {
         ]
     },
 }
-Tell = Callable[[str], None]
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    return _run(site, CONTACTS, tell)
-
-
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    return _run(site, 20_000, tell)
-
-
-def _run(site: Site, contacts: int, tell: Tell) -> list[Row]:
+def run(site: Site, tell: Tell, contacts: int = CONTACTS) -> list[Row]:
     began = time.monotonic()
     _seed(site, contacts)
     tell(f"{contacts:,} contacts made in {time.monotonic() - began:.0f} s")
@@ -92,15 +79,13 @@ def _run(site: Site, contacts: int, tell: Tell) -> list[Row]:
 
 def _seed(site: Site, contacts: int) -> None:
     id = typeid("con", "(1790000000000 + n)", "n")
-    with closing(psycopg2.connect(site.stack.postgres.url)) as connection:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute("SET session_replication_role = replica")
-            values = {"workspace": site.workspace, "contacts": contacts, "segment_size": SEGMENT_SIZE}
-            cursor.execute(_CONTACTS.format(id=id, **values))
-            cursor.execute(OPEN_SEGMENTS)
-            cursor.execute("RESET session_replication_role")
-            cursor.execute("VACUUM ANALYZE contacts, contact_segments")
+    with site.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        values = {"workspace": site.workspace, "contacts": contacts, "segment_size": SEGMENT_SIZE}
+        cursor.execute(_CONTACTS.format(id=id, **values))
+        cursor.execute(OPEN_SEGMENTS)
+        cursor.execute("RESET session_replication_role")
+        cursor.execute("VACUUM ANALYZE contacts, contact_segments")
 
 
 def _counted(caller: Caller, name: str, condition: dict[str, Any], tell: Tell) -> Row:

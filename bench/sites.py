@@ -1,8 +1,8 @@
 """Sites: the service that the benchmarks run, a fresh stack with one workspace."""
 
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tests.stack.stack import Stack
 DATA = ROOT / ".data"
 SETTINGS = {"RATE_LIMIT": "100000000"}  # limits rates as in production, but the limit is never reached
 POSTGRES_SETTINGS = {"log_line_prefix": "%m [%p] %r ", "min_wal_size": "1GB"}
+Tell = Callable[[str], None]  # prints a line about the progress of a section
 
 
 class Site:
@@ -44,14 +45,17 @@ class Site:
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Runs a statement in autocommit mode, and returns its rows."""
-        connection = psycopg2.connect(self.stack.postgres.url)
-        try:
+        with self.cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def cursor(self) -> Iterator[Any]:
+        """Yields a cursor of a new connection in autocommit mode."""
+        with closing(psycopg2.connect(self.stack.postgres.url)) as connection:
             connection.autocommit = True
             with connection.cursor() as cursor:
-                cursor.execute(sql)
-                return cursor.fetchall() if cursor.description else []
-        finally:
-            connection.close()
+                yield cursor
 
 
 @contextmanager

@@ -6,7 +6,6 @@ runs that fall due within a minute go on (p99: 2 s).
 """
 
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -14,9 +13,9 @@ import psutil
 
 from bench import sites
 from bench.errors import BenchError
-from bench.figures import Row, at_most, milliseconds, percentile
+from bench.figures import Row, at_most, milliseconds, percentile, spread, timed
 from bench.programs import Program
-from bench.sites import Site
+from bench.sites import Site, Tell
 
 # Worker processes, each with the command of the Procfile.
 COUNTS = {"automations": 2}
@@ -30,7 +29,6 @@ PASSES, PAUSE_SECONDS = 50, 0.5
 MOST_PASS_MS, MOST_LATE_SECONDS, MOST_RESTART_SECONDS = 100, 2.0, 10
 MOST_MEMORY = 1.2  # times the memory without waiting runs
 DUE_TABLE = "bench_due"  # keeps when runs were due, because a run does not
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -56,26 +54,26 @@ def run(size: Size, tell: Tell) -> list[Row]:
         before = _resident_after_work(site, seeds)
         site.stack.processes.stop()
         begin = time.time() + size.number / SEEDED_A_SECOND + LEAD_SECONDS
-        seconds = _seconds(lambda: _seed(seeds, size, begin))
+        seconds = timed(lambda: _seed(seeds, size, begin))
         tell(f"{size.number:,} waiting runs made in {seconds:.0f} s")
         site.query(f"CREATE UNLOGGED TABLE {DUE_TABLE} AS SELECT id, resume_at FROM runs WHERE resume_at IS NOT NULL")
         site.query("VACUUM ANALYZE")
         site.query("CHECKPOINT")
-        restart = _seconds(lambda: sites.start_types(site, "automations", "scheduler"))
+        restart = timed(lambda: sites.start_types(site, "automations", "scheduler"))
         idle = seeds.ask(passes=PASSES, pause=0.1)
         if (ahead := begin - time.time()) < 0:
             raise BenchError(f"The first were due {-ahead:.0f} s before everything was ready.")
         beside = _resident(site)
-        tell(f"ready {ahead:.0f} s before the first are due, after {restart:.1f} s; passes {_spread(idle)}")
+        tell(f"ready {ahead:.0f} s before the first are due, after {restart:.1f} s; passes {spread(idle)}")
         time.sleep(ahead + SETTLE_SECONDS)
         late, passes, busy = _window(site, size, seeds)
     rate, what = size.number / size.spread, f"{size.number:,} waiting runs"
-    tell(f"late: p99 {percentile(late, 0.99):.2f} s of {len(late):,}; passes {_spread(passes)}")
+    tell(f"late: p99 {percentile(late, 0.99):.2f} s of {len(late):,}; passes {spread(passes)}")
     return [
         at_most("runs", f"start of the workers beside {what}", restart, MOST_RESTART_SECONDS, " s"),
         at_most("runs", f"the longest pass beside {what}", max(idle) * 1000, MOST_PASS_MS, " ms"),
-        Row("runs", "passes while nothing is due", _spread(idle)),
-        Row("runs", f"passes while {rate:,.0f}/s fall due", _spread(passes)),
+        Row("runs", "passes while nothing is due", spread(idle)),
+        Row("runs", f"passes while {rate:,.0f}/s fall due", spread(passes)),
         Row("runs", "memory of a worker, without waiting runs", f"{before / 1e6:.0f} MB"),
         at_most("runs", f"memory beside {what}, of that", beside / before, MOST_MEMORY, places=2),
         at_most("runs", f"memory while {rate:,.0f}/s fall due, of that", busy / before, MOST_MEMORY, places=2),
@@ -144,13 +142,3 @@ def _resident(site: Site) -> int:
             for process in (leader, *leader.children(recursive=True)):
                 largest = max(largest, process.memory_info().rss)
     return largest
-
-
-def _spread(seconds: list[float]) -> str:
-    return f"p50 {milliseconds(percentile(seconds, 0.5))}, worst {milliseconds(max(seconds))}, of {len(seconds)}"
-
-
-def _seconds(do: Callable[[], object]) -> float:
-    began = time.monotonic()
-    do()
-    return time.monotonic() - began

@@ -8,7 +8,6 @@ and meanwhile first steps of other workspaces within 1 s (p99).
 import random
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -20,7 +19,7 @@ from bench.figures import Row, at_most, percentile
 from bench.load import Plan
 from bench.offers import Offer
 from bench.programs import Program
-from bench.sites import Site
+from bench.sites import Site, Tell
 from tests.journeys.shops import Caller
 
 STEPS = [{"id": "tag", "kind": "add_tag", "tag": "started"}, {"id": "rest", "kind": "wait", "seconds": 86_400}]
@@ -29,7 +28,6 @@ PAUSE_SECONDS = (0.05, 0.15)
 PATIENCE_SECONDS = 60
 MOST_MEDIAN_MS, MOST_P95_MS = 40, 80
 MOST_BURST_SECONDS, MOST_OTHERS_SECONDS = 30, 1.0
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The highest rate of writes with their webhooks at which no backlog grows."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench import sites
@@ -10,7 +9,7 @@ from bench.costs import each, measured, written
 from bench.errors import BenchError
 from bench.figures import Row, at_most, breakdown, growth, milliseconds, percentile
 from bench.offers import Accepted, Offer
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.statements import counted
 
 WINDOW = 500
@@ -21,7 +20,6 @@ DRAIN_SECONDS = 60
 MOST_LATE_SECONDS = 1.0
 STEPS = (0.95, 0.8, 0.65, 0.5, 0.35, 0.2)  # the rates to try, as shares of the rate with a window
 MOST_STATEMENTS = 6
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,7 @@ listeners of each message; the rows that they keep are filled in afterwards.
 
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
-
-import psycopg2
 
 from bench.sites import Site
 from tests.histories import typeid
@@ -53,14 +50,12 @@ def insert(site: Site, channel_id: str, member_ids: Sequence[str], conversations
         **{"at": f"to_timestamp({moment} / 1000.0)", "member": _array(member_ids), "members": len(member_ids)},
         **{"labels": _array(LABELS), "label_count": len(LABELS), "words": _array(WORDS), "word_count": len(WORDS)},
     }
-    with closing(psycopg2.connect(site.stack.postgres.url)) as connection:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute("SET session_replication_role = replica")
-            for statement in (_CONTACTS, _CONVERSATIONS, _MESSAGES, _LABELS, _COUNTS):
-                cursor.execute(statement.format(**values))
-            cursor.execute("RESET session_replication_role")
-            cursor.execute("VACUUM ANALYZE contacts, conversations, messages, conversation_labels, conversation_counts")
+    with site.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        for statement in (_CONTACTS, _CONVERSATIONS, _MESSAGES, _LABELS, _COUNTS):
+            cursor.execute(statement.format(**values))
+        cursor.execute("RESET session_replication_role")
+        cursor.execute("VACUUM ANALYZE contacts, conversations, messages, conversation_labels, conversation_counts")
 
 
 def recounted(site: Site) -> dict[str, int]:

@@ -3,19 +3,18 @@
 import gzip
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http.client import HTTPConnection
 from urllib.parse import urlencode
 
 from bench.errors import BenchError
 from bench.figures import Row, at_most, milliseconds, percentile
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.statements import logged_since, logging
 
 PASSWORD = "correct horse battery staple"
 MOST_MEDIAN_MS, MOST_P95_MS, MOST_STATEMENTS = 100, 200, 12
 ASKED = 30
-Tell = Callable[[str], None]
 
 
 class Browser:

@@ -8,7 +8,7 @@ that only the scheduler wakes them. The receiver responds at once.
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ import redis
 
 from bench import sites
 from bench.errors import BenchError
-from bench.figures import Row, at_most, milliseconds, percentile
+from bench.figures import Row, at_most, milliseconds, percentile, spread, timed
 from bench.programs import Program
-from bench.sites import Site
+from bench.sites import Site, Tell
 from bench.stamps import Stamps, stamping
 
 # Worker processes, each with the command of the Procfile.
@@ -33,7 +33,6 @@ DRAIN_SECONDS = 20
 PASSES, PAUSE_SECONDS = 50, 0.5
 MOST_PASS_MS, MOST_LATE_SECONDS, MOST_MEGABYTES = 100, 2.0, 200
 DUE_TABLE = "bench_due"  # keeps when deliveries were due, because their rows do not
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -71,20 +70,14 @@ class Window:
         return f"p50 {p50}, p99 {p99}, worst {worst}{missing}, of {len(self.late):,}"
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    return _run(site, Size(), tell)
+FULL, QUICK = Size(), Size(number=20_000, endpoints=200, spread=100, window=15)
 
 
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """Makes a small run that shows whether the benchmark works; its figures mean little."""
-    return _run(site, Size(number=20_000, endpoints=200, spread=100, window=15), tell)
-
-
-def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
+def run(site: Site, tell: Tell, size: Size = FULL) -> list[Row]:
     with stamping(site) as stamps, Program("bench.later", site.stack.environment) as later:
         begin = time.time() + size.number / SEEDED_A_SECOND + LEAD_SECONDS
         order = {"number": size.number, "endpoints": size.endpoints, "begin": begin, "spread": size.spread}
-        seconds = _seconds(lambda: later.ask(seed=stamps.url, **order))
+        seconds = timed(lambda: later.ask(seed=stamps.url, **order))
         tell(f"{size.number:,} deliveries made in {seconds:.0f} s")
         database = int(site.query("SELECT pg_database_size(current_database())")[0][0])
         site.query(f"CREATE UNLOGGED TABLE {DUE_TABLE} AS SELECT id, next_attempt_at FROM deliveries")
@@ -98,19 +91,19 @@ def _run(site: Site, size: Size, tell: Tell) -> list[Row]:
         rows += _passes("while nothing is due", idle)
         if (ahead := begin - time.time()) < 0:
             raise BenchError(f"The first were due {-ahead:.0f} s before everything was ready.")
-        tell(f"ready {ahead:.0f} s before the first are due; passes {_spread(idle)}")
+        tell(f"ready {ahead:.0f} s before the first are due; passes {spread(idle)}")
         time.sleep(ahead + SETTLE_SECONDS)
         memory: dict[str, int] = {}
         window = _window(site, size, stamps, later, memory)
-        tell(f"late: {window}; passes {_spread(window.passes)}")
+        tell(f"late: {window}; passes {spread(window.passes)}")
         site.stack.processes.stop("retries.1")
         log, already = site.stack.processes.log("scheduler"), site.stack.processes.log("scheduler").stat().st_size
         time.sleep(SETTLE_SECONDS)
         alone = _window(site, size, stamps, later, memory)
-        tell(f"late by the scheduler alone: {alone}; passes {_spread(alone.passes)}")
+        tell(f"late by the scheduler alone: {alone}; passes {spread(alone.passes)}")
         logged = _logged_passes(log.read_bytes()[already:])
     rows += _passes("while they fall due", window.passes)
-    rows.append(Row("waiting", "passes of the scheduler alone, by its log", _spread(logged)))
+    rows.append(Row("waiting", "passes of the scheduler alone, by its log", spread(logged)))
     rows.append(Row("waiting", f"due to received, {size.rate:.0f}/s", str(window)))
     rows.append(at_most("waiting", "due to received, p99", window.p99, MOST_LATE_SECONDS, " s", places=2))
     rows.append(Row("waiting", f"due to received, {size.rate:.0f}/s, by the scheduler alone", str(alone)))
@@ -171,24 +164,12 @@ def _memory(found: Mapping[str, int]) -> list[Row]:
 
 def _passes(when: str, seconds: list[float]) -> list[Row]:
     return [
-        Row("waiting", f"passes of the scheduler {when}", _spread(seconds)),
+        Row("waiting", f"passes of the scheduler {when}", spread(seconds)),
         at_most("waiting", f"the longest pass {when}", max(seconds) * 1000, MOST_PASS_MS, " ms"),
     ]
-
-
-def _spread(seconds: list[float]) -> str:
-    if not seconds:
-        return "none"
-    return f"p50 {milliseconds(percentile(seconds, 0.5))}, worst {milliseconds(max(seconds))}, of {len(seconds)}"
 
 
 def _logged_passes(log: bytes) -> list[float]:
     """Returns the seconds of each pass that found something."""
     lines = [json.loads(line) for line in log.splitlines() if b'"pass.made"' in line]
     return [line["ms"] / 1000 for line in lines if line["name"] == "overdue_deliveries"]
-
-
-def _seconds(do: Callable[[], object]) -> float:
-    began = time.monotonic()
-    do()
-    return time.monotonic() - began

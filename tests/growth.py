@@ -1,10 +1,13 @@
-"""How much work something is: how often it calls functions, which no other process on the machine changes."""
+"""How much work something is, by figures that no other process on the machine changes: calls, and blocks read."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from types import FrameType
+
+from app import database
+from tests.cast import one
 
 
 def calls(work: Callable[[], object]) -> int:
@@ -22,3 +25,15 @@ def calls(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return number
+
+
+def blocks_read(table: str) -> int:
+    """How many blocks of the table's partitions and their indexes have been looked at."""
+    database.rows("SELECT pg_stat_force_next_flush()")
+    return int(
+        one(
+            "SELECT coalesce(sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read), 0)"
+            " FROM pg_statio_user_tables WHERE relname LIKE %s",
+            f"{table}%",
+        )
+    )

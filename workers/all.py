@@ -6,7 +6,7 @@ from app.domain.deliveries import lanes
 from app.live.__main__ import run as stream
 from scheduler.__main__ import run as schedule
 from workers import automations, deliveries, messages, retries, writes  # noqa: F401
-from workers.lane import serve
+from workers.delivery_sender import serve
 from workers.middleware import add
 from workers.middleware.beside import Beside
 

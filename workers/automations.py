@@ -6,9 +6,6 @@ It also wakes runs, requests and broadcasts that wait, when their time comes. It
 
 from __future__ import annotations
 
-from functools import partial
-
-from app import mailbox
 from app.domain.automations import executions, http_requests
 from app.domain.broadcasts import broadcast_batches, broadcasts
 from app.domain.triggers import run_states
@@ -20,5 +17,4 @@ from workers.request_sender import RequestSender
 serve_together(run_states.MAIL, executions.work)
 serve_by(RequestSender(http_requests))
 serve(broadcasts.MAIL, broadcast_batches.work)
-wake = partial(mailbox.wake_all, run_states.WAITING, http_requests.WAITING, broadcasts.WAITING)
-add(Waking(wake))
+add(Waking(run_states.WAITING, http_requests.WAITING, broadcasts.WAITING))

@@ -1,7 +1,4 @@
-"""Sets up a worker process: logs, database and broker.
-
-Consumers wait for bells instead of polling.
-"""
+"""Sets up a worker process: logs, database, and a broker whose consumers wait for bells."""
 
 from __future__ import annotations
 
@@ -17,9 +14,7 @@ from app.config import settings_or_exit
 from app.lib import redis_servers
 from app.sql import schema
 from workers.middleware.hearing import Hearing
-from workers.middleware.metrics import Figures
 from workers.middleware.registration import Registration, process_name
-from workers.middleware.traces import Traces
 from workers.middleware.watchdog import Watchdog
 from workers.redis_broker import BlockingBroker
 
@@ -34,16 +29,13 @@ def set_up() -> Broker:
     logs.configure(process_name(sys.argv), gather=True, stream=sys.__stderr__)
     schema.wait()
     database.connect()
-    middleware = [Watchdog(), Registration(), Figures(), Traces(), Hearing()]
+    middleware = [Watchdog(), Registration(), Hearing()]
     if configured.broker_url.startswith("amqp"):
         return QuorumBroker(url=configured.broker_url, middleware=middleware)
-    return BlockingBroker(client=_client(configured.broker_url), middleware=middleware)
-
-
-def _client(url: str) -> Any:
     # Consumers wait inside Redis for up to a second, so an answer that takes five seconds will not come. No retries: a
     # fetch whose answer was lost may have run, and a second fetch would lose the messages of the first.
-    return redis_servers.client(url, socket_timeout=5, socket_connect_timeout=2, retry=None)
+    client: Any = redis_servers.client(configured.broker_url, socket_timeout=5, socket_connect_timeout=2, retry=None)
+    return BlockingBroker(client=client, middleware=middleware)
 
 
 broker = set_up()

@@ -1,7 +1,4 @@
-"""The channel connector of a worker process: sends providers the due requests about channels.
-
-It serves many workspaces at once.
-"""
+"""The channel connector of a worker process: sends providers the due requests about channels."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ class ChannelConnector(FairDispatcher[Dispatch, Result]):
         self.loop.create_task(self._ask(dispatch))
 
     def broken(self, outcome: Result) -> Result:
-        """Returns the outcome as if the provider had not answered: the request is made again later.
+        """Returns the outcome as if the provider had not answered, so that the request is repeated.
 
         Leaves out the account, because it came from the provider.
         """

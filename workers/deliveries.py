@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from app.domain.deliveries import lanes
-from workers.lane import serve
+from workers.delivery_sender import serve
 
 serve(lanes.FAST)

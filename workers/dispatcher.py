@@ -47,11 +47,11 @@ class Dispatcher(ABC, Generic[D, T]):
     """The threads that claim a kind of mail, send it, and record the outcomes.
 
     Call `wake` when an owner has mail, and `stop` before the process ends. The threads start with the first `wake`. D
-    is the type of a dispatch, and T the type of its outcome. `note` may also be called on the loop's thread; call
-    `send` and `ask` only there.
+    is the type of a dispatch, and T the type of its outcome. Call `send` and `ask` only on the loop's thread, and
+    `note` on either thread.
     """
 
-    # Whether the dispatcher may dial `plain_addresses`.
+    # Whether requests may go to `settings().plain_addresses`: providers without TLS.
     asks_providers = False
 
     def __init__(self, mail: Mail, timeout_seconds: float) -> None:
@@ -141,10 +141,7 @@ class Dispatcher(ABC, Generic[D, T]):
         self.look_again()
 
     def ask(self, request: Request, most_bytes: int, timeout_seconds: float) -> asyncio.Future[Answer]:
-        """Sends the request once. Raises ValueError for a bad address.
-
-        Reads at most `most_bytes` of the answer.
-        """
+        """Sends the request once, reading at most `most_bytes`. Raises ValueError for a bad address."""
         return self.outbound.request(
             request.method,
             request.address,

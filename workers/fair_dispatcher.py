@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 from app.channels.base import Request
 from app.mailbox import Claimed, Found, Held, Mail
 from app.outbound import Answer, Reason, failed
-from workers.backoff import Faults
 from workers.dispatcher import Dispatcher
+from workers.pacing import Faults
 
 D = TypeVar("D", bound=Held)
 D_co = TypeVar("D_co", bound=Held, covariant=True)
@@ -81,10 +81,7 @@ class FairDispatcher(Dispatcher[D, T]):
         self._numbers -= Counter([outcome.claimed.owner])
 
     def ask_any(self, request: Request) -> asyncio.Future[Answer]:
-        """Sends the request once, on the loop's thread.
-
-        If the address is bad, the answer says so: this never raises.
-        """
+        """Sends the request once, on the loop's thread. A bad address gives a failed answer, no error."""
         try:
             return self.ask(request, self._kind.MOST_BYTES, self._kind.TIMEOUT_SECONDS)
         except ValueError as refusal:

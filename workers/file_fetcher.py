@@ -63,10 +63,7 @@ class FileFetcher(FairDispatcher[Dispatch, Fetched]):
 
 
 def _missed(answer: Answer) -> Verdict:
-    """Returns the verdict on a failed download.
-
-    Links expire, so the provider's next link may work, whatever the status was.
-    """
+    """Returns the verdict on a failed download. A later link may work, because links expire."""
     is_final = answer.error_code == "private_address"
     # Leaves out the target of a redirect, because it may contain a token.
     detail = answer.error_without_target

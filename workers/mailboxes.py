@@ -12,15 +12,15 @@ from app.database import DatabaseAway
 from app.mailbox import Mail
 from workers.dispatcher import Dispatcher
 from workers.middleware import add
-from workers.middleware.closing import Closing
+from workers.middleware.beside import Closing
 
 log = structlog.get_logger(__name__)
 
 
 def serve(mail: Mail, work: Callable[[str], None]) -> None:
-    """Declares the mail's actor in this process.
+    """Declares the mail's actor in this process. The actor calls `work` with each owner in turn.
 
-    The actor calls `work` with each owner in turn. If one fails, the others are still served.
+    If `work` raises for one owner, the others are still served.
     """
 
     @dramatiq.actor(queue_name=mail.queue, actor_name=mail.queue)

@@ -18,7 +18,7 @@ from app.domain.channels import media
 from app.domain.conversations.sendings import Dispatch, Sending
 from app.errors import NotFound
 from app.outbound import Answer
-from workers.backoff import Faults
+from workers.pacing import Faults
 
 log = structlog.get_logger(__name__)
 
@@ -26,10 +26,7 @@ log = structlog.get_logger(__name__)
 MOST_FILES = 8
 FILES_PAUSE_SECONDS = 0.5
 
-_STOPPED = Verdict(Outcome.LATER)
 _BROKEN = Verdict(Outcome.FAILED, code="error", detail="Bellhop could not make the request to the provider.")
-
-_NO_FILE = Verdict(Outcome.FAILED, code="no_file", detail="The file is not there any more.")
 
 
 class NotAsked(Exception):
@@ -129,13 +126,13 @@ class MessageRequests:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, media.load, upload_id)
         except NotFound:
-            raise NotAsked(_NO_FILE) from None
+            raise NotAsked(Verdict(Outcome.FAILED, code="no_file", detail="The file is not there any more.")) from None
         except DatabaseAway:
             raise NotAsked(Verdict(Outcome.LATER, pause_seconds=FILES_PAUSE_SECONDS)) from None
 
     def _check_stopping(self) -> None:
         if self._is_stopping.is_set():
-            raise NotAsked(_STOPPED)
+            raise NotAsked(Verdict(Outcome.LATER))
 
     def _check_left(self, dispatch: Dispatch, answer: Answer) -> None:
         """Raises NotAsked if the request cannot have arrived.

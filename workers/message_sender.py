@@ -23,7 +23,7 @@ MOST_BYTES = 65_536
 
 
 class MessageSender(Dispatcher[Dispatch, Sending]):
-    """A dispatcher whose owners are channels. The message of a worker that dies is not sent again."""
+    """A dispatcher whose owners are channels. If a worker dies, its messages are not sent again."""
 
     asks_providers = True
 

@@ -6,9 +6,6 @@ providers which messages members have read), `arrivals`, and `fetches` (download
 
 from __future__ import annotations
 
-from functools import partial
-
-from app import mailbox
 from app.domain.channels import arrivals, fetches
 from app.domain.conversations import read_receipts
 from app.domain.receiving import arrival_processing
@@ -23,4 +20,4 @@ serve_by(MessageSender())
 serve_by(RequestSender(read_receipts))
 serve_by(FileFetcher(fetches))
 serve_together(arrivals.MAIL, arrival_processing.work)
-add(Waking(partial(mailbox.wake_all, arrivals.WAITING, fetches.WAITING)))
+add(Waking(arrivals.WAITING, fetches.WAITING))

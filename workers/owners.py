@@ -16,8 +16,8 @@ HOLDING_BACK_SECONDS, LOOKS_EVERY_SECONDS = 0.1, 0.005
 class Owners:
     """The owners that a dispatcher was woken for. Any thread may call `ring` and `hold_back`.
 
-    All else is for the dispatcher's thread. In each cycle, the order is `listen`, `hear`, the claim and `looked_into`.
-    So the next cycle looks into mailboxes whose bells ring during the claim.
+    Only the dispatcher's thread calls the other methods. In each cycle, the order is `listen`, `hear`, the claim and
+    `looked_into`. So the next cycle looks into mailboxes whose bells ring during the claim.
     """
 
     def __init__(self, mail: Mail) -> None:

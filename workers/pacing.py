@@ -1,10 +1,8 @@
-"""Pacing: how many requests a process works on at once, and how its dispatcher rests after cycles."""
+"""Pacing: how many requests a process works on at once, and its rests after cycles and faults."""
 
 from __future__ import annotations
 
 import time
-
-# Bounds of the process.
 
 # The lowest capacity: a process may always work on this many requests at once, however busy it is.
 LEAST_CAPACITY = 128
@@ -17,8 +15,6 @@ MOST_LAG_SECONDS = 0.015
 GIVING_WAY = 3
 # After so many cycles in a row in which a mailbox filled its window, its bell rings: other processes may have room.
 CALL_EVERY = 8
-
-# Bounds of an endpoint.
 
 # How many requests an endpoint may have in flight if it has the process to itself. Otherwise, it gets a share, at least
 # a quarter. Larger shares would make the cycles longer, and every endpoint waits for the end of a cycle.
@@ -33,6 +29,8 @@ RECOVERED_AFTER = 10
 BACKLOG_SECONDS = 1.0
 # Half of BACKLOG_SECONDS, so that an endpoint's own mail does not count as fresh while its backlog builds up.
 FRESH_SECONDS = BACKLOG_SECONDS / 2
+# The bounds of the pauses after faults on our side.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
 
 
 class Pace:
@@ -66,3 +64,22 @@ class Pace:
             self.capacity = max(LEAST_CAPACITY, self.capacity * 3 // 4)
         elif is_short:
             self.capacity = min(MOST_UNDER_WAY, self.capacity + 4)
+
+
+class Faults:
+    """The faults of one process: the longer they go on, the longer the pauses. Use it in one thread."""
+
+    def __init__(self) -> None:
+        self._began = self._last = float("-inf")
+
+    def pause(self) -> float:
+        """Notes that a fault happened now. Returns how many seconds to wait.
+
+        The first pause is FIRST_PAUSE_SECONDS. Later ones are as long as the faults have gone on, so that pauses
+        double, up to LONGEST_PAUSE_SECONDS. After twice LONGEST_PAUSE_SECONDS without a fault, the pauses begin anew.
+        """
+        now = time.monotonic()
+        if now - self._last > 2 * LONGEST_PAUSE_SECONDS:
+            self._began = now
+        self._last = now
+        return min(max(now - self._began, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)

@@ -1,7 +1,4 @@
-"""A Redis broker whose consumers block in Redis until a message comes.
-
-An idle worker costs next to nothing.
-"""
+"""A Redis broker whose consumers block until a message comes, so idle workers cost little."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The request sender of a worker process: sends mail whose rows ask for one request each.
-
-It serves many owners at once.
-"""
+"""The request sender of a worker process: sends mail whose rows ask for one request each."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from workers.fair_dispatcher import FairDispatcher
 
 
 class RequestSender(FairDispatcher[Dispatch, Outcome]):
-    """A fair dispatcher that sends the request of each row. The outcome has the answer."""
+    """A fair dispatcher that sends one request for each row. Its outcomes hold the answers."""
 
     def send(self, dispatch: Dispatch) -> None:
         """Starts sending the request once."""

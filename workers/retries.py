@@ -6,9 +6,6 @@ Its queues are `sweeps` (change an endpoint's deliveries), `replays` (send chose
 
 from __future__ import annotations
 
-from functools import partial
-
-from app import mailbox
 from app.domain.channels import channel_connections, channel_requests
 from app.domain.deliveries import lanes, replays, sweeps
 from workers.channel_connector import ChannelConnector
@@ -19,5 +16,4 @@ from workers.middleware.waking import Waking
 serve(sweeps.MAIL, sweeps.work)
 serve(replays.MAIL, replays.work)
 serve_by(ChannelConnector(channel_connections))
-wake = partial(mailbox.wake_all, lanes.WAITING, replays.WAITING, channel_requests.WAITING)
-add(Waking(wake))
+add(Waking(lanes.WAITING, replays.WAITING, channel_requests.WAITING))

@@ -1,7 +1,4 @@
-"""The `writes` and `fan-outs` queues: apply accepted writes, and fan out large events.
-
-Fanning out creates the deliveries of an event that has many.
-"""
+"""The `writes` and `fan-outs` queues: apply writes, and create the deliveries of large events."""
 
 from __future__ import annotations
 

@@ -74,9 +74,9 @@ class Bell:
 
 
 def ring(queue_name: str, owner: str, turn: Turn | None = None) -> None:
-    """Rings for `owner` soon, from a separate thread. Never waits, never raises.
+    """Rings for `owner` soon, from another thread. Never waits, never raises.
 
-    `turn`: None for the usual one of this process.
+    `turn`: None means this process's usual turn.
     """
     _ringer().ring(Bell(queue_name, owner, turn or _ringer().usual_turn))
 
@@ -101,7 +101,7 @@ def hear(queue_name: str, owners: Sequence[str]) -> None:
 def take_up(queue_name: str, rung_at: int) -> None:
     """Notes that a worker has taken up a message that rang at `rung_at`, in Unix milliseconds.
 
-    A bell that rang well before it has been taken up too, or is lost. Never raises.
+    A bell that rang well before that message has been taken up as well, or is lost. Never raises.
     """
     try:
         flags().set(_newest(queue_name), rung_at, ex=FLAG_SECONDS)
@@ -116,10 +116,7 @@ def flush(timeout_seconds: float = 1.0) -> None:
 
 
 def ping() -> None:
-    """Checks that Redis and the broker answer, and that Redis accepts writes.
-
-    Raises redis.RedisError or ConnectionError if not.
-    """
+    """Checks that Redis accepts writes and the broker answers. Raises RedisError, ConnectionError."""
     for client in clients():
         # Not PING: a full Redis answers it, but refuses bells.
         client.set("ping", "", ex=1)
@@ -141,7 +138,7 @@ def flags() -> redis.Redis:
 
 
 class Ringer:
-    """A thread that rings bells: at once if it is idle, otherwise all that have gathered."""
+    """A thread that rings bells: at once while it is idle, in batches under load."""
 
     def __init__(self) -> None:
         self.usual_turn = Turn.NEW
@@ -188,10 +185,7 @@ class Ringer:
 
 
 def _ring_on(queue_name: str, turn: Turn, bells: Sequence[Bell]) -> Sequence[Bell]:
-    """Rings the bells that are silent or lost; returns them. Never raises.
-
-    All `bells` have this queue and turn.
-    """
+    """Rings the `bells` that are silent or lost; returns them. Never raises."""
     unsent = bells
     try:
         rung_at, silent, old = _raise_flags(queue_name, turn, bells)

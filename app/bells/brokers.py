@@ -55,7 +55,7 @@ def sending_broker() -> Broker:
 
 
 def ping() -> None:
-    """Raises ConnectionError if the broker is RabbitMQ and does not answer."""
+    """Checks that RabbitMQ answers, if it is the broker. Raises ConnectionError if it does not."""
     broker = sending_broker()
     if isinstance(broker, RabbitmqBroker):
         try:
@@ -81,9 +81,9 @@ def is_empty(queue_name: str) -> bool:
 
 
 def send(message: Message[None], place: float) -> None:
-    """Sends the message to a place in its queue: from 0 (behind the first) to 1 (the end).
+    """Sends the message. `place`: where in the queue, from 0 (behind the first) to 1 (the end).
 
-    On RabbitMQ, always to the end.
+    On RabbitMQ, the message always goes to the end.
     """
     broker = sending_broker()
     if place == 1 or not isinstance(broker, RedisBroker):

@@ -15,7 +15,6 @@ from app import database, logs, metrics, process_registry
 from app.config import settings, settings_or_exit
 from app.lib import vitals
 from app.lib.files import raise_open_limit
-from app.live import signs
 from app.live.server import Server
 from app.sql import schema
 
@@ -59,7 +58,7 @@ async def _serve(port: int, descriptors: int, stopping: threading.Event) -> None
     host = settings().listen_host
     listening = await loop.create_server(server.connection, host, port, backlog=BACKLOG, reuse_port=True)
     server.hub.start()
-    signs.start(server.hub)
+    vitals.start(server.hub.hear_signs, "signs")
     # Objects from startup stay alive. Freezing them keeps the collector from scanning them again and again.
     gc.collect()
     gc.freeze()

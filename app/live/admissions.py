@@ -1,4 +1,4 @@
-"""Admissions: decides who may open a stream now, as far as possible without the database."""
+"""Admissions: decides who may open a stream now, mostly without asking the database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHECKS_AT_ONCE = 4
 
 
 class Crowd:
-    """Counts requests and streams, and refuses those above a bound. Call it on the event loop."""
+    """Counts requests and streams, and refuses new ones above a bound. Call it on the event loop."""
 
     def __init__(self, descriptors: int) -> None:
         self._descriptors = max(descriptors - OWN_DESCRIPTORS, 1)
@@ -33,14 +33,11 @@ class Crowd:
 
     @property
     def most_heads(self) -> int:
-        """How many connections may still send their head: half of the descriptors kept from streams."""
+        """The most connections with an incomplete head: half of the descriptors kept from streams."""
         return max(self._descriptors * (100 - bounds.LIVE_DESCRIPTORS.most) // 200, 1)
 
     def enter(self) -> Callable[[], None]:
-        """Takes a place in the process for a request; returns a function that gives it back.
-
-        Raises Unavailable if none is free.
-        """
+        """Takes a place for a request; returns a function that gives it back. Raises Unavailable."""
         for bound, most in (
             (bounds.LIVE_STREAMS, bounds.LIVE_STREAMS.most),
             (bounds.LIVE_DESCRIPTORS, self._descriptors * bounds.LIVE_DESCRIPTORS.most // 100),
@@ -52,16 +49,16 @@ class Crowd:
         return self._leave
 
     def ask_readiness(self) -> Callable[[], None]:
-        """Takes one of the places for readiness checks, like `enter`. Raises Unavailable."""
+        """Takes a place for a readiness check, like `enter`. Raises Unavailable."""
         try:
             return self.take(bounds.LIVE_READINESS, None, "")
         except TooManyStreams as error:
             raise Unavailable("The process does not know yet whether it is ready.") from error
 
     def take(self, bound: Bound, key: Hashable, owner: str) -> Callable[[], None]:
-        """Takes a place of this key; returns a function that gives it back. Raises TooManyStreams.
+        """Takes one of the places that `bound` allows `key`; returns a function that gives it back.
 
-        `owner` names the holder of the key in the error's text.
+        Raises TooManyStreams if none is free. `owner` names the holder of the key in the error's text.
         """
         places = self._places.setdefault(bound, Places(bound))
         if not places.take(key):
@@ -79,10 +76,7 @@ class Crowd:
 
 
 class Checks:
-    """Threads that authenticate listeners in the database.
-
-    Addresses take turns, so none delays the others.
-    """
+    """Threads that authenticate listeners in the database. Addresses take turns."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -91,9 +85,9 @@ class Checks:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # by address, in the order of their turns
 
     async def run(self, address: str, work: Callable[[], Result], is_over: Callable[[], bool] = bool) -> Result | None:
-        """Runs `work` when it is the address's turn.
+        """Runs `work` when it is the address's turn, in a thread; returns its result.
 
-        Returns None, without running it, if `is_over()` is true by then.
+        Returns None, without running `work`, if `is_over()` is true by then.
         """
         if self._free:
             self._free -= 1
@@ -107,7 +101,7 @@ class Checks:
             self._pass_on()
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Runs `work` later and ignores its result."""
+        """Runs `work` later, in a thread, and ignores its result."""
         self._threads.submit(work)
 
     def stop(self) -> None:

@@ -24,7 +24,7 @@ def position(place: StreamPosition, admitted: Pass) -> bytes:
 
 
 def comment(place: StreamPosition | None, admitted: Pass) -> bytes:
-    """Returns a comment that keeps the stream alive, with the place it has reached if known."""
+    """Returns a comment that keeps the stream alive, followed by `place` unless it is None."""
     return b": still here\n" + (position(place, admitted) if place else b"\n")
 
 

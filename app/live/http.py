@@ -72,10 +72,7 @@ class Heads:
 
 
 class Connection(asyncio.Protocol):
-    """A connection with one request.
-
-    The functions in `at_end` are called when the connection is lost.
-    """
+    """A connection with one request. Once it is lost, calls the functions in `at_end`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, handle: Handle, heads: Heads) -> None:
         self._loop = loop

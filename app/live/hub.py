@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import redis
 import structlog
 
-from app import bounds, metrics
+from app import bounds, metrics, realtime
 from app.database import DatabaseAway
 from app.domain.insight.updates import Forgotten, StreamPosition
 from app.errors import BellhopError
@@ -31,10 +33,7 @@ Asked = tuple[Mapping[str, str], Mapping[str, str]]  # headers and query
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A kind of stream.
-
-    `credential` finds the listener's credential in headers; `admit` checks it in the database.
-    """
+    """A kind of stream: `credential` finds the credential in headers, and `admit` checks it."""
 
     credential: Callable[[Mapping[str, str]], str]
     admit: Callable[[Mapping[str, str], Mapping[str, str]], Pass]
@@ -50,18 +49,21 @@ COMMENT_SECONDS = 15.0  # proxies cut connections that are silent for a minute
 # A random delay, so that the listeners of a process that died do not all reconnect at once.
 LEAST_RETRY_MS, MOST_RETRY_MS = 500, 2_500
 RETRY_REPLACED_MS = 60_000
+REDIS_PAUSE_SECONDS = 1.0
 
 
-class Stream:
-    """An open stream. `asked`: the headers and query of its request. `place`: where it resumes."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class Stream(Listener):
+    """A listener with the headers and query of its request: `asked`. `check`: the next check.
 
-    def __init__(self, door: str, asked: Asked, address: str, listener: Listener, place: str) -> None:
-        self.door = door
-        self.asked = asked
-        self.address = address
-        self.listener = listener
-        self.place = place
-        self.check: asyncio.TimerHandle | None = None
+    `place`: the sealed place after which the stream continues; "" if the request named none.
+    """
+
+    door: str
+    asked: Asked
+    address: str
+    place: str
+    check: asyncio.TimerHandle | None = None
 
 
 class Hub:
@@ -72,7 +74,7 @@ class Hub:
         self.checks = Checks(loop)
         self.reader = Reader(partial(self._soon, self._deliver))
         self._resumptions = Resumptions(self.reader, partial(self._soon, self._resume), partial(self._soon, _end))
-        self._streams: dict[Listener, Stream] = {}
+        self._streams: set[Stream] = set()
         self._of_actors: dict[str, dict[Stream, None]] = defaultdict(dict)  # each actor's oldest stream first
         # Listeners that have been sent a place. Only comments to these name the current place.
         self._placed: set[Listener] = set()
@@ -107,15 +109,14 @@ class Hub:
 
         Ends the actor's oldest stream if the actor has too many.
         """
-        listener = stream.listener
-        self._make_room(listener.admitted.actor_id)
-        self._of_actors[listener.admitted.actor_id][stream] = None
-        self._streams[listener] = stream
+        self._make_room(stream.admitted.actor_id)
+        self._of_actors[stream.admitted.actor_id][stream] = None
+        self._streams.add(stream)
         metrics.LISTENERS.labels(stream.door.rpartition("/")[2]).inc()
-        listener.send(frames.retry(random.randint(LEAST_RETRY_MS, MOST_RETRY_MS)))
+        stream.send(frames.retry(random.randint(LEAST_RETRY_MS, MOST_RETRY_MS)))
         self._check_later(stream)
-        self._join(listener, stream.place)
-        self._show(self._presences.come(listener.admitted))
+        self._join(stream)
+        self._show(self._presences.come(stream.admitted))
 
     def _make_room(self, actor_id: str) -> None:
         """Ends the actor's oldest stream if the actor is at the limit of streams."""
@@ -127,48 +128,60 @@ class Hub:
         oldest = next(iter(theirs))
         # The long pause prevents a cycle: with one page too many open, the pages would keep ending each other's
         # streams.
-        oldest.listener.send(frames.retry(RETRY_REPLACED_MS))
-        oldest.listener.end()
+        oldest.send(frames.retry(RETRY_REPLACED_MS))
+        oldest.end()
         self.close(oldest)
 
-    def _join(self, listener: Listener, place: str) -> None:
-        if not place:
-            self.reader.join([listener], partial(self._soon, self._begin, listener, frames.position))
+    def _join(self, stream: Stream) -> None:
+        if not stream.place:
+            self.reader.join([stream], partial(self._soon, self._begin, stream, frames.position))
             return
         try:
-            at = places.unseal(place, listener.admitted)
+            at = places.unseal(stream.place, stream.admitted)
         except Forgotten:
-            self.reader.join([listener], partial(self._soon, self._begin, listener, frames.reset))
+            self.reader.join([stream], partial(self._soon, self._begin, stream, frames.reset))
             return
-        listener.held = []
-        self._resumptions.join(listener, at)
+        stream.held = []
+        self._resumptions.join(stream, at)
 
     def _begin(self, listener: Listener, frame: Callable[[StreamPosition, Pass], bytes], place: StreamPosition) -> None:
         self._deliver([Parcel(frame(place, listener.admitted), [listener])], place)
 
     def close(self, stream: Stream) -> None:
         """Removes the stream from the hub. Safe to repeat."""
-        listener = stream.listener
-        if self._streams.pop(listener, None) is None:
+        if stream not in self._streams:
             return
-        listener.is_over = True
-        self._placed.discard(listener)
-        theirs = self._of_actors[listener.admitted.actor_id]
+        self._streams.remove(stream)
+        stream.is_over = True
+        self._placed.discard(stream)
+        theirs = self._of_actors[stream.admitted.actor_id]
         del theirs[stream]
         if not theirs:
-            del self._of_actors[listener.admitted.actor_id]
+            del self._of_actors[stream.admitted.actor_id]
         metrics.LISTENERS.labels(stream.door.rpartition("/")[2]).dec()
         if stream.check is not None:
             stream.check.cancel()
-        self._resumptions.leave(listener)
-        self.reader.leave(listener)
-        self._show(self._presences.go(listener.admitted))
+        self._resumptions.leave(stream)
+        self.reader.leave(stream)
+        self._show(self._presences.go(stream.admitted))
 
-    def hear(self, sign: Sign) -> None:
-        """Sends the sign to the listeners that may see it. Call it from any thread.
+    def hear_signs(self) -> None:
+        """Receives signs, such as typing, from Redis as long as the process lives. Call it in a thread.
 
-        For a sign of kind `admission`, checks the streams that it names instead.
+        Sends each sign to the listeners that may see it. For a sign of kind `admission`, checks the streams that it
+        names instead. While Redis is away, signs are lost.
         """
+        while True:
+            try:
+                for sign in realtime.signs():
+                    if sign is not None:
+                        self._hear(sign)
+            except redis.RedisError as error:
+                metrics.REDIS_AWAY.inc()
+                log.info("live.redis_away", error=str(error))
+            time.sleep(REDIS_PAUSE_SECONDS)
+
+    def _hear(self, sign: Sign) -> None:
         if sign.kind == "admission":
             self._soon(self._check_all_of, sign.author_type, sign.author_id)
         else:
@@ -216,7 +229,7 @@ class Hub:
 
     def _check_all_of(self, who: str, identifier: str) -> None:
         if who == "account":
-            theirs = [each for each in self._streams.values() if each.listener.admitted.account_id == identifier]
+            theirs = [each for each in self._streams if each.admitted.account_id == identifier]
         else:
             theirs = list(self._of_actors.get(identifier, ()))
         for stream in theirs:
@@ -236,18 +249,18 @@ class Hub:
         except BellhopError:
             admitted = None
         except DatabaseAway:  # this proves nothing about the listener
-            admitted = stream.listener.admitted
+            admitted = stream.admitted
         except Exception:
             log.exception("live.check_failed")
-            admitted = stream.listener.admitted
-        if stream.listener not in self._streams:
+            admitted = stream.admitted
+        if stream not in self._streams:
             return
-        if admitted == stream.listener.admitted:
+        if admitted == stream.admitted:
             self._check_later(stream)
             return
         # A changed permission also ends the stream: the listener reconnects, and is admitted with the new one.
         metrics.LIVE_DROPPED.labels("refused").inc()
-        stream.listener.end()
+        stream.end()
 
 
 def _end(listeners: Sequence[Listener]) -> None:

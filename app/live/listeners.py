@@ -14,10 +14,8 @@ from app.models.channels import Channel
 from app.serving import cookies
 
 _NO_SESSION = "Sign in first, or send a token of the API as 'Authorization: Bearer …'."
-_NO_TOKEN = "Send a valid token of the API as 'Authorization: Bearer …'."
 _NO_VISITOR = "Send the token of a visitor as 'Authorization: Bearer …'."
 _NO_WORKSPACE = "There is no such workspace, or you are not a member of it."
-_FOREIGN = "Pages of this origin may not show this chat."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +23,8 @@ class Pass:
     """The permission to listen to a workspace, or to a visitor's own conversations in it.
 
     `actor_id`: a member, a visit, a token or a visitor; the listener sees the jobs of this actor. `channel_id` and
-    `peer`: where answers to a visitor go; None for anybody else. `account_id`: the account of the session; None for a
-    token or a visitor. `kinds`: the kinds of resources that the listener sees; None for all.
+    `peer` name the conversations of a visitor; None for other listeners. `account_id`: the account of the session; None
+    for a token or a visitor. `kinds`: the kinds of resources that the listener sees; None for all.
     """
 
     workspace_id: str
@@ -77,14 +75,13 @@ def workspace_credential(headers: Mapping[str, str]) -> str:
 
     Reads no database. Raises Unauthenticated.
     """
-    return _bearer(headers, token_format.is_token, _NO_TOKEN) if "authorization" in headers else member_token(headers)
+    if "authorization" not in headers:
+        return member_token(headers)
+    return _bearer(headers, token_format.is_token, "Send a valid token of the API as 'Authorization: Bearer …'.")
 
 
 def of_workspace(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
-    """Admits the holder of an API token if there is an Authorization header, or else a member.
-
-    Raises the errors of `token` and `member`.
-    """
+    """Admits the holder of an API token, or else a member. Raises the errors of `token` and `member`."""
     return token(headers, query) if "authorization" in headers else member(headers, query)
 
 
@@ -104,10 +101,7 @@ def token(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
 
 
 def member_token(headers: Mapping[str, str]) -> str:
-    """Returns the token of the session that the cookie names. Reads no database.
-
-    Raises Unauthenticated.
-    """
+    """Returns the session's token from the cookie. Reads no database. Raises Unauthenticated."""
     token = cookies.of_settings().token(headers.get("cookie", ""))
     if token is None:
         raise Unauthenticated(_NO_SESSION)
@@ -138,10 +132,7 @@ def member(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
 
 
 def visitor_token(headers: Mapping[str, str]) -> str:
-    """Returns the visitor's token in the Authorization header. Reads no database.
-
-    Raises Unauthenticated.
-    """
+    """Returns the visitor's token from the Authorization header. Raises Unauthenticated."""
     return _bearer(headers, visitors.is_token, _NO_VISITOR)
 
 
@@ -157,7 +148,7 @@ def visitor(headers: Mapping[str, str], query: Mapping[str, str]) -> Pass:
     origin = headers.get("origin")  # our own pages send no origin
     allowed = Channel.find(found.workspace_id, found.channel_id).settings.get("origins", [])
     if origin is not None and not visitors.is_allowed(allowed, origin):
-        raise InsufficientScope(_FOREIGN)
+        raise InsufficientScope("Pages of this origin may not show this chat.")
     return Pass(found.workspace_id, found.id, found.channel_id, found.peer)
 
 

@@ -36,7 +36,7 @@ class OnlineMembers:
         return [_sign(admitted.workspace_id, [admitted.actor_id], False)]
 
     def all(self) -> Sequence[Sign]:
-        """Returns signs for everybody present.
+        """Returns a sign for each workspace, with all members who are online.
 
         The hub sends these signs repeatedly, for listeners that are new or missed a sign.
         """

@@ -1,4 +1,4 @@
-"""Seals places, so that a listener can name them later. Each is valid only for one actor."""
+"""Signs places in the stream, so that an actor can resume from one later."""
 
 from __future__ import annotations
 
@@ -13,19 +13,16 @@ from app.domain.insight.updates import Forgotten, StreamPosition
 from app.lib import keys
 from app.live.listeners import Pass
 
-_MAC_BYTES = 12  # each guess costs a request, and requests are limited by address
+_MAC_BYTES = 12  # enough, because each guess costs a request, and requests are limited by address
 
 
 def seal(place: StreamPosition, admitted: Pass) -> str:
-    """Returns the place, signed for the listener, which can resume from it on any `realtime` process."""
+    """Returns the place, signed for the actor, who can resume from it on any `realtime` process."""
     return f"{place}.{_mac(_keys()[0], str(place), admitted)}"
 
 
 def unseal(text: str, admitted: Pass) -> StreamPosition:
-    """Returns the place that `seal` encoded for the same listener.
-
-    Raises Forgotten for any other text.
-    """
+    """Returns the place that `seal` encoded for the same actor. Raises Forgotten for other texts."""
     place, _, mac = text.rpartition(".")
     if not text.isascii() or not any(hmac.compare_digest(_mac(key, place, admitted), mac) for key in _keys()):
         raise Forgotten

@@ -36,10 +36,7 @@ _KINDS: Mapping[str, tuple[Any, Callable[[Any], dict[str, Any]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A resource: its row, and what the API shows of it.
-
-    A conversation also has `contact_name`, for lists.
-    """
+    """A resource: its row, and what the API shows of it. Conversations also have `contact_name`."""
 
     row: Any
     shown: dict[str, Any]

@@ -1,8 +1,8 @@
 """Resumptions: a thread that sends reconnecting listeners the updates they missed.
 
 Meanwhile the reader, in another thread, already sends them new updates, which each listener holds back until it has
-caught up. Workspaces take turns, one page at a time, and so do the actors of a workspace: one that missed a lot, or
-reconnects often, delays only itself.
+caught up. Workspaces take turns, one page at a time, and so do the actors of a workspace. An actor that missed a lot,
+or reconnects often, delays only itself.
 """
 
 from __future__ import annotations
@@ -84,10 +84,7 @@ class Resumptions:
         self._thread.join()
 
     def join(self, listener: Listener, place: StreamPosition) -> None:
-        """Queues the listener to be sent what it missed since `place`.
-
-        The listener must already hold back new updates.
-        """
+        """Queues the listener, which already holds back new updates, for what it missed since `place`."""
         with self._changed:
             queue = self._queues.setdefault(listener.admitted.workspace_id, Queue())
             queue.waiting.setdefault(listener.admitted.actor_id, {})[listener] = place
@@ -177,10 +174,7 @@ class Resumptions:
             return list(resumption.listeners)
 
     def _registered(self, listeners: Sequence[Listener]) -> StreamPosition | None:
-        """Adds the listeners to the reader.
-
-        Returns the place from which the reader serves the listeners, or None on `stop`.
-        """
+        """Adds the listeners to the reader, and returns the place where it takes over; None on `stop`."""
         places: list[StreamPosition] = []
         is_begun = threading.Event()
 
@@ -221,10 +215,7 @@ def _begun(queue: Queue) -> Resumption:
 
 
 def _missed(workspace_id: str, place: StreamPosition, until: StreamPosition, listener: Listener) -> Sequence[Update]:
-    """Returns the updates between the places. For a visitor, only updates of their own messages.
-
-    Raises Forgotten.
-    """
+    """Returns the missed updates; for a visitor, only of their own messages. Raises Forgotten."""
     admitted, most, own = listener.admitted, bounds.LIVE_RESUMED.most, None
     if admitted.channel_id is not None:
         own = chats.message_ids(admitted.channel_id, admitted.peer, most + 1)

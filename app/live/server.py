@@ -18,7 +18,6 @@ from app.lib.addresses import client_address, network_of
 from app.live.admissions import Crowd
 from app.live.http import Connection, Heads, Request
 from app.live.hub import DOORS, Hub, Stream
-from app.live.listeners import Listener
 from app.problems import problem_document, problem_of_error
 
 log = structlog.get_logger(__name__)
@@ -35,10 +34,7 @@ RETRY_SECONDS = 2
 
 
 class Server:
-    """Answers the connections of an event loop.
-
-    `descriptors`: how many files the process may have open.
-    """
+    """Answers the connections of an event loop. `descriptors`: the process's limit of open files."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, descriptors: int) -> None:
         self._loop = loop
@@ -47,7 +43,7 @@ class Server:
         # Behind proxies, all connections come from the proxies' addresses, so a bound by address would hit everybody.
         self._heads = Heads(self.crowd.most_heads, by_address=settings().trusted_proxies == 0)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._readiness: asyncio.Task[dict[str, str]] | None = None
+        self._readiness: asyncio.Task[object] | None = None
         parts = urlsplit(settings().base_url)
         self._own_origin = f"{parts.scheme}://{parts.netloc}"
 
@@ -90,7 +86,8 @@ class Server:
             self._refuse(connection, request, problem_document("internal-error", None, base_url=settings().base_url))
 
     async def _stream(self, connection: Connection, request: Request) -> None:
-        address = self._address_of(connection, request)
+        forwarded_for = request.headers.get("x-forwarded-for", "")
+        address = network_of(client_address(connection.peer, forwarded_for, settings().trusted_proxies))
         self.crowd.count_opening(address, DOORS[request.path].credential(request.headers))
         connection.at_end.append(self.crowd.enter())
         connection.at_end.append(self.crowd.take(bounds.LIVE_STREAMS_PER_ADDRESS, address, "Your address"))
@@ -102,23 +99,18 @@ class Server:
         connection.at_end.append(of_workspace)
         # Scripts that read the stream themselves cannot always set the header, so the query may name the place.
         place = request.headers.get("last-event-id") or request.query.get("last_event_id", "")
-        stream = Stream(request.path, asked, address, Listener(admitted, connection.send, connection.end), place)
+        stream = Stream(
+            admitted, connection.send, connection.end, door=request.path, asked=asked, address=address, place=place
+        )
         connection.at_end.append(lambda: self.hub.close(stream))
         connection.begin(200, {**_STREAM, **self._shared(request)})
         self.hub.open(stream)
 
-    async def _ready(self) -> dict[str, str]:
+    async def _ready(self) -> object:
         """Checks once for all requests that arrive during the check. Raises Unavailable."""
         if self._readiness is None or self._readiness.done():
-            self._readiness = self._loop.create_task(self._ask_whether_ready())
+            self._readiness = self._loop.create_task(self.hub.checks.run("", _ready))
         return await asyncio.shield(self._readiness)
-
-    async def _ask_whether_ready(self) -> dict[str, str]:
-        return await self.hub.checks.run("", _ready) or {}
-
-    def _address_of(self, connection: Connection, request: Request) -> str:
-        forwarded_for = request.headers.get("x-forwarded-for", "")
-        return network_of(client_address(connection.peer, forwarded_for, settings().trusted_proxies))
 
     def _say(self, connection: Connection, document: object) -> None:
         connection.answer(200, {"Content-Type": "application/json"}, json.dumps(document))

@@ -1,4 +1,4 @@
-"""Streams: decides which listener is sent which part of a batch of updates."""
+"""Streams: turns a batch of updates into the bytes that each listener is sent."""
 
 from __future__ import annotations
 
@@ -33,11 +33,9 @@ def parcels(updates: Sequence[Update], behind: StreamPosition, listeners: Iterab
     latest = last_of_each(updates)
     found = representations.load(latest)
     members, visitors = _apart(listeners)
-    made = []
+    made: list[Parcel] = []
     if members:
-        texts = [(update, text) for update in latest if (text := _text(update, found))]
-        sent = ((_of_member(texts, behind, those[0].admitted), those) for those in _by_actor(members))
-        made += [Parcel(data, those) for data, those in sent if data]
+        made += _to_members(latest, behind, found, members)
     if visitors and any(kind in ("message", "conversation") for kind, _ in found):
         made += _to_visitors(latest, behind, found, visitors)
     return made
@@ -69,12 +67,17 @@ def _apart(listeners: Iterable[Listener]) -> tuple[list[Listener], list[Listener
     return members, visitors
 
 
-def _by_actor(listeners: Iterable[Listener]) -> Iterable[list[Listener]]:
-    """Groups the streams by member: all streams of a member are sent the same bytes."""
-    found: dict[str, list[Listener]] = defaultdict(list)
-    for each in listeners:
-        found[each.admitted.actor_id].append(each)
-    return found.values()
+def _to_members(
+    updates: Sequence[Update], behind: StreamPosition, found: Documents, members: Iterable[Listener]
+) -> Iterator[Parcel]:
+    texts = [(update, text) for update in updates if (text := _text(update, found))]
+    by_actor: dict[str, list[Listener]] = defaultdict(list)
+    for each in members:
+        by_actor[each.admitted.actor_id].append(each)
+    for streams in by_actor.values():
+        admitted = streams[0].admitted  # all streams of an actor are sent the same bytes
+        if theirs := [(update, text) for update, text in texts if _is_shown(update, admitted)]:
+            yield Parcel(_placed(theirs, behind, admitted), streams)
 
 
 def _text(update: Update, found: Documents) -> bytes:
@@ -82,11 +85,6 @@ def _text(update: Update, found: Documents) -> bytes:
     if document is None and update.kind == "note":  # deleted: notes are the only resources that members can delete
         return frames.event("note", {"id": update.subject_id, "deleted": True})
     return frames.event(update.kind, document.shown) if document else b""
-
-
-def _of_member(texts: Sequence[tuple[Update, bytes]], behind: StreamPosition, admitted: Pass) -> bytes:
-    theirs = [(update, text) for update, text in texts if _is_shown(update, admitted)]
-    return _placed(theirs, behind, admitted)
 
 
 def _is_shown(update: Update, admitted: Pass) -> bool:
@@ -134,8 +132,6 @@ def _for_visitor(visitor_id: str, update: Update, document: Document) -> bytes:
 
 def _placed(texts: Sequence[tuple[Update, bytes]], behind: StreamPosition, admitted: Pass) -> bytes:
     """Joins the events, each with its place. The last one gets the place behind all updates."""
-    if not texts:
-        return b""
     placed = [frames.position_of(update.place, admitted) + text for update, text in texts[:-1]]
     return b"".join([*placed, frames.position_of(behind, admitted), texts[-1][1]])
 

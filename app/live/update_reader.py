@@ -43,7 +43,7 @@ class Reader:
 
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
-        self._calls: deque[Callable[[], None]] = deque()  # calls that other threads want the reader's thread to make
+        self._calls: deque[Callable[[], None]] = deque()  # calls that other threads queue for the reader's thread
         self._awake = threading.Event()
         self._stopping = False
         self._listeners: dict[str, set[Listener]] = defaultdict(set)

@@ -43,12 +43,19 @@ def configure(process_type: str, gather: bool = False, stream: TextIO | None = N
     With `gather`, lines below a warning are buffered and written ten times a second: writing each line adds a quarter
     to the cost of a request. A process killed with SIGKILL loses its buffer.
     """
+    stream = stream or sys.stderr
+    process: EventDict = {}
 
-    name, stream = _process_name(process_type), stream or sys.stderr
+    def name_process() -> None:
+        process["process"] = f"{process_type}:{os.getpid()}"
 
     def add_process(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-        event["process"] = name[0]
+        event.update(process)
         return event
+
+    # Named again only after a fork, because asking for the pid at each line would cost a system call.
+    name_process()
+    os.register_at_fork(after_in_child=name_process)
 
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -69,23 +76,8 @@ def configure(process_type: str, gather: bool = False, stream: TextIO | None = N
     _bring_in_libraries(shared, renderers, stream)
 
 
-def _process_name(process_type: str) -> list[str]:
-    """Returns type and pid of this process, in a list of one item that a fork updates.
-
-    Asking for the pid at each line would cost a system call.
-    """
-    name: list[str] = []
-
-    def say() -> None:
-        name[:] = [f"{process_type}:{os.getpid()}"]
-
-    say()
-    os.register_at_fork(after_in_child=say)
-    return name
-
-
 def info_each(event: str, each: Iterable[EventDict]) -> None:
-    """Logs the event once per mapping. The members that all lines share are computed only once."""
+    """Logs the event once per mapping. Computes the fields that all lines share only once."""
     configured = structlog.get_config()
     *processors, render = configured["processors"]
     logger = configured["logger_factory"]()

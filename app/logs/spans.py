@@ -51,16 +51,13 @@ class _Span(NamedTuple):
 
 
 class Spans:
-    """Sends the spans of this process.
-
-    A caller never waits: a span that cannot be sent in time is lost, and counted.
-    """
+    """Sends the spans of this process. Callers never wait; spans that cannot be sent are lost."""
 
     def __init__(self, service: str, exporter: SpanExporter | None = None) -> None:
         given = Resource({"service.name": service, "service.version": versions.running()})
         self._resource = given.merge(OTELResourceDetector().detect())
         self._exporter = exporter or OTLPSpanExporter()
-        # The provider has read OTEL_TRACES_SAMPLER.
+        # The provider's sampler is the one that OTEL_TRACES_SAMPLER names.
         self.is_sampled = lru_cache(4_096)(_sampling(TracerProvider(shutdown_on_exit=False).sampler))
         self._reasons = _Reasons()
         self._waiting: deque[_Span] = deque()
@@ -97,10 +94,7 @@ class Spans:
             self._is_enough.set()
 
     def close(self) -> None:
-        """Sends the waiting spans, unless sending fails or takes longer than GRACE_SECONDS.
-
-        Safe to repeat.
-        """
+        """Sends the waiting spans, for GRACE_SECONDS at most, unless sending fails. Safe to repeat."""
         self._is_stopping.set()
         self._is_enough.set()
         if self._fails:

@@ -29,10 +29,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class Reason(Enum):
-    """Why a request failed: its error code, and its sentence with a placeholder for a fact.
-
-    docs/outbound.md explains them all.
-    """
+    """Why a request failed: its error code, and a sentence with a placeholder; see docs/outbound.md."""
 
     LATE = "timeout", "No answer within {}."
     REFUSED = "refused", "The connection was refused."
@@ -119,7 +116,7 @@ def answered(
     is_whole: bool = True,
     retry_after: str = "",
 ) -> Answer:
-    """Returns the outcome of a request with this status. `target`: the target of a redirect."""
+    """Returns the outcome of a request that was answered with `status`. `target`: of a redirect."""
     reason = _reason_of(status)
     if reason is None:
         return Answer(status, None, None, body, duration_ms, headers, is_whole)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import math
 import ssl
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import structlog
@@ -14,14 +14,15 @@ import structlog
 from app import metrics
 from app.lib.addresses import Network
 from app.lib.files import raise_open_limit
+from app.lib.seldom import Seldom
 from app.outbound.answers import Answer, Reason, answered, failed
 from app.outbound.deadlines import MOST_QUEUED_SECONDS, Deadlines
 from app.outbound.dialling import Dialler
-from app.outbound.exchanges import Exchange
 from app.outbound.failure_reasons import judge
-from app.outbound.names import Resolver
-from app.outbound.pool import Pool
-from app.outbound.wire_format import post_bytes, read_target, request_bytes
+from app.outbound.http_connections import LONGEST_BODY, Connection, DeadlinePassed, Response
+from app.outbound.names import Names, Resolver
+from app.outbound.pool import Pool, QueueTimeout
+from app.outbound.wire_format import Target, post_bytes, read_target, request_bytes
 
 log = structlog.get_logger(__name__)
 
@@ -60,12 +61,13 @@ class Outbound:
         if ca_file is not None:
             tls.load_verify_locations(ca_file)
         most_open = min(MOST_OPEN, raise_open_limit(2 * MOST_OPEN) // 2)
-        self._dialler, self._plain_dialler = Dialler(tls, allowed, resolver), Dialler(None, allowed, resolver)
+        self._names = Names(resolver)
         # Separate pools, so that a request that needs TLS never gets a plain connection.
-        self._pool, self._plain_pool = Pool(self._dialler, most_open), Pool(self._plain_dialler, most_open)
+        self._pool = Pool(Dialler(tls, allowed, self._names), most_open)
+        self._plain_pool = Pool(Dialler(None, allowed, self._names), most_open)
         self._deadlines = Deadlines()
         self._closed = False
-        self._our_faults = _OurFaults()
+        self._fault_logs: defaultdict[Reason, Seldom] = defaultdict(lambda: Seldom(LOG_SECONDS))
 
     def post(self, address: str, body: bytes, headers: Mapping[str, str]) -> asyncio.Future[Answer]:
         """POSTs `body` to `address` once. The timeout starts when the request leaves our queue.
@@ -113,8 +115,7 @@ class Outbound:
         self._closed = True
         for pool in (self._pool, self._plain_pool):
             pool.close()
-        for dialler in (self._dialler, self._plain_dialler):
-            dialler.close()
+        self._names.close()
 
     def _send(self, exchange: Exchange) -> asyncio.Future[Answer]:
         connection = self._pool_of(exchange).idle_one(exchange.target.host, exchange.target.port)
@@ -153,7 +154,7 @@ class Outbound:
         try:
             answer = self._answer(exchange)
         except Exception as mistake:
-            self._our_faults.count(Reason.NOT_SENT, mistake)
+            self._count_our_fault(Reason.NOT_SENT, mistake)
             answer = failed(Reason.NOT_SENT, may_have_arrived=exchange.connection is not None)
         exchange.answered.set_result(answer)
 
@@ -176,34 +177,69 @@ class Outbound:
     def _judge(self, exchange: Exchange) -> tuple[Reason, str]:
         host, port = exchange.target.host, exchange.target.port
         reason, fact = judge(exchange.failure, host, exchange.timeout)
-        dialler = self._plain_dialler if exchange.target.is_plain else self._dialler
         is_dialling = exchange.connection is None
         if self._closed:
             reason, fact = Reason.NOT_SENT, ""
-        elif reason is Reason.LATE and is_dialling and dialler.is_resolver_silent(host, port):
+        elif reason is Reason.LATE and is_dialling and self._names.is_resolver_silent(host, port):
             reason, fact = Reason.RESOLVER, host
         elif reason is Reason.DESCRIPTORS:
             self._pool_of(exchange).make_room()
         if reason.code == "ours":
-            self._our_faults.count(reason, exchange.failure)
+            self._count_our_fault(reason, exchange.failure)
         return reason, fact
 
-
-class _OurFaults:
-    """Counts our own faults by cause, and logs each cause at most once in LOG_SECONDS."""
-
-    def __init__(self) -> None:
-        self._logged: dict[Reason, float] = {}
-
-    def count(self, reason: Reason, failure: Exception | None) -> None:
+    def _count_our_fault(self, reason: Reason, failure: Exception | None) -> None:
         cause = reason.name.lower()
         metrics.OUR_FAULTS.labels(cause).inc()
-        now = asyncio.get_running_loop().time()
-        if now - self._logged.get(reason, -math.inf) < LOG_SECONDS:
+        if self._fault_logs[reason].is_due():
+            unexpected = failure if reason is Reason.NOT_SENT else None
+            log.warning("outbound.our_fault", cause=cause, error=str(failure), exc_info=unexpected)
+
+
+class Exchange(Response):
+    """A request and its response. `ended` is called once with the exchange, and must set `answered`."""
+
+    __slots__ = ("answered", "began", "connecting", "connection", "ended", "is_queued", "sent", "target", "timeout")
+
+    def __init__(
+        self,
+        target: Target,
+        sent: bytes,
+        timeout: float,
+        ended: Callable[[Exchange], None],
+        *,
+        most_bytes: int = LONGEST_BODY,
+        headers: list[tuple[str, str]] | None = None,
+        is_bodiless: bool = False,
+    ) -> None:
+        super().__init__(most_bytes, headers, is_bodiless)
+        loop = asyncio.get_running_loop()
+        self.target, self.sent, self.ended = target, sent, ended
+        self.timeout = timeout
+        self.is_queued = False
+        self.began = loop.time()
+        self.answered: asyncio.Future[Answer] = loop.create_future()
+        self.connecting: asyncio.Task[None] | None = None
+        self.connection: Connection | None = None
+
+    def ask(self, connection: Connection) -> None:
+        """Sends the request on this connection."""
+        self.connection = connection
+        connection.ask(self.sent, self)
+
+    def end(self, failure: Exception | None) -> None:
+        """Ends the response, then calls `ended` with the exchange."""
+        super().end(failure)
+        self.ended(self)
+
+    def expire(self) -> None:
+        """Ends the exchange at its deadline, with the part of the response received so far."""
+        if self.connection is not None:
+            self.connection.stop_at_deadline()
             return
-        self._logged[reason] = now
-        unexpected = failure if reason is Reason.NOT_SENT else None
-        log.warning("outbound.our_fault", cause=cause, error=str(failure), exc_info=unexpected)
+        if self.connecting is not None:
+            self.connecting.cancel()
+        self.end(QueueTimeout() if self.is_queued else DeadlinePassed())
 
 
 def _refused(refusal: str) -> asyncio.Future[Answer]:

@@ -13,10 +13,10 @@ MOST_QUEUED_SECONDS = 3
 
 
 class Limited(Protocol):
-    """Something that a deadline ends."""
+    """An item with a deadline."""
 
     def expire(self) -> None:
-        """Called when the item's time is up."""
+        """Ends the item. `Deadlines` calls it once the time is up."""
 
 
 class Deadlines:

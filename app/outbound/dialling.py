@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from app.lib.addresses import Network, is_public
 from app.outbound.http_connections import Connection
-from app.outbound.names import Ends, Names, Resolver
+from app.outbound.names import Ends, Names
 
 HEAD_START_SECONDS = 0.25  # the time until the next address is tried, too (RFC 8305, section 5)
 
@@ -36,10 +36,10 @@ class Unreachable(OSError):
 class Dialler:
     """Opens connections. Belongs to one event loop. Without `tls`, dials only `allowed` networks."""
 
-    def __init__(self, tls: ssl.SSLContext | None, allowed: Sequence[Network], resolver: Resolver | None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, allowed: Sequence[Network], names: Names) -> None:
         self._tls = tls
         self._allowed = allowed
-        self._names = Names(resolver)
+        self._names = names
 
     async def dial(self, host: str, port: int, connection: Connection) -> None:
         """Connects `connection` to the server. Has no time limit of its own: the caller cancels it.
@@ -62,14 +62,6 @@ class Dialler:
             else:
                 return
         raise Unreachable(errors)
-
-    def is_resolver_silent(self, host: str, port: int) -> bool:
-        """Whether dialling this server waits for our resolver, and the delay is not the name's fault."""
-        return self._names.is_resolver_silent(host, port)
-
-    def close(self) -> None:
-        """Cancels every lookup. Safe to repeat."""
-        self._names.close()
 
     def _may_dial(self, ip: str) -> bool:
         if self._tls is None:

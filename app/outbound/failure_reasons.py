@@ -43,9 +43,9 @@ REASONS = {
 
 
 def judge(failure: BaseException | None, host: str, timeout_seconds: float) -> tuple[Reason, str]:
-    """Returns why a request to `host` failed, and the text for the placeholder in its sentence.
+    """Returns why a request to `host` failed, and the text for the placeholder in the sentence.
 
-    Any other failure counts as a fault of our own: NOT_SENT.
+    An exception that is not listed here counts as a fault of our own: NOT_SENT.
     """
     match failure:
         case DeadlinePassed():

@@ -26,10 +26,7 @@ WITH_BODY = {"PATCH", "POST", "PUT"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A checked address. `rest`: the rest of the request line after the method, and the Host header.
-
-    `is_plain`: connect without TLS.
-    """
+    """A checked address. `rest`: the request line after the method, and Host. `is_plain`: no TLS."""
 
     host: str
     port: int

@@ -1,1 +1,1 @@
-"""How `web` reads requests: slow clients, limits by caller, unreadable requests, session cookies."""
+"""How `web` reads requests: slow clients, bad requests, limits by caller, session cookies."""

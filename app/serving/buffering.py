@@ -1,7 +1,8 @@
 """The threaded worker of `web`, in which slow clients hold no threads but a few for large bodies.
 
 A thread reads what has arrived of a request, and handles the request only if it is complete. Otherwise the connection
-waits without a thread until more arrives. Large bodies, and bodies of unknown length, are read in a thread.
+waits without a thread until more arrives. Large bodies, and bodies of unknown length, are read in a thread. A request
+that gunicorn cannot parse gets a problem document, and its content is neither shown nor logged.
 """
 
 from __future__ import annotations
@@ -12,16 +13,23 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
-from gunicorn.workers.gthread import _DEFER
+import structlog
+from gunicorn.http.errors import InvalidHeader, InvalidResponseHeader, InvalidResponseHeaderName, ParseException
+from gunicorn.workers.gthread import _DEFER, ThreadWorker
 
 from app.config import settings
+from app.lib import json
 from app.lib.addresses import network_of
 from app.lib.files import raise_open_limit
+from app.lib.request_ids import kept_or_new
+from app.problems import problem_document
 from app.serving.caller_limits import CallerLimits
-from app.serving.unreadable import RefusingWorker
 from app.serving.unreader import Arrived, Unreader
+
+log = structlog.get_logger(__name__)
 
 # Longer than any request takes: after this time, a request must be waiting for its client.
 PATIENCE_SECONDS = 70
@@ -30,9 +38,10 @@ _LINGER_SECONDS = 2
 # Results of `handle`, besides gunicorn's own. _READS: a thread has to read the request. _QUEUES: the caller is at its
 # limit of concurrent requests. _LINGERS: the connection is being closed.
 _READS, _QUEUES, _LINGERS = object(), object(), object()
+_OUR_FAULT = (InvalidResponseHeader, InvalidResponseHeaderName)
 
 
-class BufferingWorker(RefusingWorker):
+class BufferingWorker(ThreadWorker):
     """gunicorn's threaded worker. Limits the threads and connections that slow clients can occupy.
 
     The main thread keeps track of connections. `handle` runs in one of the other threads.
@@ -119,6 +128,33 @@ class BufferingWorker(RefusingWorker):
             super().finish_request(conn, fs)
             if result is _DEFER:
                 self._keep_few_unfinished(conn)
+
+    def handle_request(self, req: Any, conn: Any) -> Any:
+        """Handles a parsed request. Returns whether the connection is kept.
+
+        Raises InvalidHeader for more than one Host header, and for none except in HTTP/1.0.
+        """
+        hosts = [name for name, _ in req.headers].count("HOST")
+        if hosts > 1 or (not hosts and req.version > (1, 0)):  # RFC 9112, 3.2
+            raise InvalidHeader("HOST", req=req)
+        is_kept = super().handle_request(req, conn)
+        req.is_answered = True
+        return is_kept
+
+    def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: Exception) -> None:
+        """Responds with 400 for a bad request, else with 500. Never raises if the client has gone."""
+        # The error is in the unread rest of a body whose request was answered. The client would take a second response
+        # for the response to its next request.
+        if getattr(req, "is_answered", False):
+            return
+        is_theirs = isinstance(exc, ParseException) and not isinstance(exc, _OUR_FAULT)
+        slug, trace_id = "malformed-request" if is_theirs else "internal-error", kept_or_new(None)
+        if is_theirs:
+            log.warning("request.unreadable", request_id=trace_id, reason=type(exc).__name__)
+        else:
+            log.error("request.broke", request_id=trace_id, exc_info=exc)
+        with suppress(OSError):
+            client.sendall(_response(problem_document(slug, None, trace_id, base_url=settings().base_url)))
 
     def murder_pending(self) -> None:
         """Hangs up on clients that are too slow. gunicorn calls it at least once a second."""
@@ -211,3 +247,12 @@ class BufferingWorker(RefusingWorker):
             return  # already closed, or in a thread again
         self.nr_conns -= 1
         conn.close()
+
+
+def _response(document: dict[str, Any]) -> bytes:
+    body, status = json.dumps(document), document["status"]
+    head = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/problem+json\r\n"
+        f"X-Request-Id: {document['traceId']}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body

@@ -1,4 +1,4 @@
-"""Caller limits: limit how many requests of one caller the threads of `web` serve at once.
+"""Caller limits: how many requests of one caller the threads of `web` serve at once.
 
 Further requests of the caller queue.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class CallerLimits:
-    """The turns of callers. A turn that ends goes to the caller's connection that has waited longest."""
+    """The turns of callers. A turn that ends passes to the same caller's longest waiting connection."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -21,7 +21,7 @@ class CallerLimits:
         self._waiting: defaultdict[str, deque[Any]] = defaultdict(deque)
 
     def take(self, conn: Any, caller: str) -> bool:
-        """Takes a turn for the connection if one is free. Returns whether it has a turn.
+        """Gives the connection a turn if its caller has one left. Returns whether it has a turn.
 
         Without a caller, a connection needs no turn.
         """
@@ -40,10 +40,7 @@ class CallerLimits:
             return has_turn
 
     def end(self, conn: Any) -> Any | None:
-        """Ends the connection's turn, if it has one.
-
-        Returns the connection that gets the turn, or None.
-        """
+        """Ends the connection's turn, if any. Returns the connection that gets the turn, or None."""
         with self._lock:
             caller = self._callers.pop(conn, None)
             if caller is None:

@@ -1,4 +1,4 @@
-"""The cookie that holds the token of a session: how it is named, signed and read."""
+"""The cookie that holds a session's token: how it is named, signed and read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def configuration() -> dict[str, Any]:
 
 @cache
 def of_settings() -> Cookies:
-    """Returns the reader for the current settings."""
+    """Returns the reader for the current settings, which is made only once."""
     return Cookies()
 
 

@@ -49,7 +49,7 @@ def arrived(data: bytes) -> tuple[Arrived, int]:
     missing = end + 4 + length - len(data)
     if missing <= 0:
         return Arrived.ALL, 0
-    # A client that expects a 100 sends no body before it.
+    # A client that expects a 100 waits for that before it sends its body.
     is_for_thread = length > _BODY_BYTES or b"\r\nexpect:" in head
     return (Arrived.LARGE if is_for_thread else Arrived.PART), missing
 

@@ -8,8 +8,7 @@ from typing import Any
 from dramatiq import Worker
 from dramatiq.brokers.stub import StubBroker
 
-from workers.middleware.beside import Beside
-from workers.middleware.closing import Closing
+from workers.middleware.beside import Beside, Closing
 
 
 def test_it_runs_from_the_start_of_the_worker_and_has_ended_when_the_worker_has() -> None:

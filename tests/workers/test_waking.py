@@ -11,6 +11,7 @@ from dramatiq import Worker
 from dramatiq.brokers.stub import StubBroker
 from peewee import OperationalError
 
+from app import mailbox
 from app.mailbox.waking import BATCH
 from tests.cast import until
 from workers.middleware import waking
@@ -24,12 +25,13 @@ worker = Worker(broker)
 
 
 @pytest.fixture
-def start() -> Iterator[Start]:
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Starts the thread as a worker's start does; the worker stops with the test."""
     started: list[Waking] = []
 
     def start(wake: Callable[[], int]) -> Waking:
-        middleware = Waking(wake)
+        monkeypatch.setattr(mailbox, "wake_all", wake)
+        middleware = Waking()
         middleware.after_worker_boot(broker, worker)
         started.append(middleware)
         return middleware

@@ -1,4 +1,4 @@
-"""Middleware around the actors, one in each file."""
+"""Dramatiq middleware: what a worker does besides running actors, from its start to its end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,5 @@ from dramatiq import Middleware
 
 
 def add(middleware: Middleware) -> None:
-    """Adds the middleware to the broker.
-
-    Unlike `add_middleware`, does not warn if the broker has another one of its type.
-    """
+    """Adds the middleware. Unlike `add_middleware`, does not warn of another one of its type."""
     dramatiq.get_broker().middleware.append(middleware)

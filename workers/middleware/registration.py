@@ -1,4 +1,4 @@
-"""Announces a worker under the process types that it runs."""
+"""Makes a worker visible to operators under the process types that it runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dramatiq import Broker, Worker
 from dramatiq.middleware import Middleware
 
-from app import process_registry
+from app import metrics, process_registry
+from app.config import settings
+from app.logs import tracing
 from workers.middleware.beside import Beside
 
 # A queue belongs to the process type of the same name, except for these.
@@ -20,11 +22,17 @@ _TYPE_OF = {
 
 
 class Registration(Middleware):
-    """Announces the types of a worker, by its queues and by what runs beside them."""
+    """Announces the worker's process types, serves its metrics, and starts tracing if it is configured."""
+
+    def before_worker_boot(self, broker: Broker, worker: Worker) -> None:
+        types = process_types(broker)
+        tracing.start(types.pop() if len(types) == 1 else "worker")
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
-        for process_type in process_types(broker):
+        types = sorted(process_types(broker))
+        for process_type in types:
             process_registry.announce(process_type)
+        metrics.serve(settings().metrics_host, settings().metrics_port, "+".join(types))
 
 
 def process_types(broker: Broker) -> set[str]:

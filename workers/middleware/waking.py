@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import structlog
 from dramatiq import Broker, Worker
 from dramatiq.middleware import Middleware
 
+from app import mailbox
 from app.database import DatabaseAway
 from app.lib import vitals
+from app.mailbox import Waiting
 from app.mailbox.waking import BATCH
 
 log = structlog.get_logger(__name__)
@@ -19,14 +20,13 @@ EVERY_SECONDS = 0.25
 
 
 class Waking(Middleware):
-    """Calls `wake` four times a second, and at once again after a full batch.
+    """Looks for due rows of the given kinds four times a second, and at once again after a full batch.
 
-    `wake` returns how many rows it woke. Goes on while the database is away. Any number of processes may do this; one
-    of them at a time does the work.
+    Goes on while the database is away. Any number of processes may do this; one of them at a time does the work.
     """
 
-    def __init__(self, wake: Callable[[], int]) -> None:
-        self._wake = wake
+    def __init__(self, *kinds: Waiting) -> None:
+        self._kinds = kinds
         self._stopping = threading.Event()
 
     def after_worker_boot(self, broker: Broker, worker: Worker) -> None:
@@ -39,7 +39,7 @@ class Waking(Middleware):
         while not self._stopping.is_set():
             woken = 0
             try:
-                woken = self._wake()
+                woken = mailbox.wake_all(*self._kinds)
             except DatabaseAway as error:
                 log.warning("waking.waits_for_database", error=str(error).strip())
             except Exception:

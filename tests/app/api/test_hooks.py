@@ -15,6 +15,7 @@ from app.bounds import Rates
 from app.database import rows
 from app.domain.channels import arrivals, channels
 from app.models.channels import Channel
+from tests.app.web.counting import counted_statements
 from tests.arriving import POST, make_post, process, received
 from tests.bounding import set_bound
 from tests.cast import Api, one, out_of_room, rung_on
@@ -45,18 +46,9 @@ def test_a_webhook_is_stored_and_answered_while_workers_are_away(client: FlaskCl
     assert rung_on("arrivals") == [f"{channel.id}/ada"]
 
 
-def test_a_webhook_costs_two_statements(client: FlaskClient, channel: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
-    from app import database
-
-    seen: list[str] = []
-    real = database.Database._execute
-
-    def execute(self: Any, sql: Any, parameters: Any) -> Any:
-        seen.append(str(sql))
-        return real(self, sql, parameters)
-
-    monkeypatch.setattr(database.Database, "_execute", execute)
-    hook(client, channel)
+def test_a_webhook_costs_two_statements(client: FlaskClient, channel: Channel) -> None:
+    with counted_statements() as seen:
+        hook(client, channel)
 
     assert len(seen) == 2
 

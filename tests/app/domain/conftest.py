@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
-from app import database
 from app.config import settings
 from app.models.endpoints import Endpoint
+from tests.app.web.counting import counted_statements
 from tests.cast import Api, make_endpoint, one
 from tests.talks import make_channel
 
@@ -52,17 +51,10 @@ def without_probing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def statements() -> Iterator[list[str]]:
     """All that the database is asked from now on."""
-    seen: list[str] = []
-    real = database.Database._execute
-
-    def execute(self: Any, sql: Any, parameters: Any) -> Any:
-        seen.append(str(sql))
-        return real(self, sql, parameters)
-
-    monkeypatch.setattr(database.Database, "_execute", execute)
-    return seen
+    with counted_statements() as seen:
+        yield seen
 
 
 @pytest.fixture

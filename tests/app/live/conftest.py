@@ -12,7 +12,7 @@ import uvloop
 from flask import Flask
 
 from app import bells
-from app.live import signs as module
+from app.lib import vitals
 from app.live.server import Server
 from tests import pages
 from tests.cast import Api, apply, one, until
@@ -58,7 +58,7 @@ def realtime(empty: None) -> Iterator[Running]:
 @pytest.fixture
 def signs(realtime: Running) -> None:
     """The server hears who is typing, and whose streams are to be checked."""
-    module.start(realtime.server.hub)
+    vitals.start(realtime.server.hub.hear_signs, "signs")
     until(lambda: bells.flags().pubsub_numsub("live")[0][1])
 
 

@@ -29,7 +29,8 @@ from tests.billing import (
     send_messages,
     skip_to,
 )
-from tests.cast import Api, all_of, in_threads, one
+from tests.cast import Api, all_of, in_threads
+from tests.growth import blocks_read
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -446,18 +447,6 @@ def busy(workspace_id: str, others: Api, no_autovacuum: None) -> str:
 
 def numbers(is_first: bool) -> tuple[int, int]:
     return (1, MANY) if is_first else (MANY + 1, 2 * MANY)
-
-
-def blocks_read(table: str) -> int:
-    """How many blocks of the table's partitions and their indexes have been looked at."""
-    database.rows("SELECT pg_stat_force_next_flush()")
-    return int(
-        one(
-            "SELECT coalesce(sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read), 0)"
-            " FROM pg_statio_user_tables WHERE relname LIKE %s",
-            f"{table}%",
-        )
-    )
 
 
 def test_whoever_looks_reads_only_what_is_not_counted(busy: str) -> None:

@@ -13,6 +13,7 @@ from app.domain.deliveries import attempts, lanes
 from app.models.deliveries import Attempt, Delivery
 from app.models.endpoints import Endpoint
 from tests.cast import Api, in_threads, make_endpoint, one
+from tests.growth import blocks_read
 from tests.sending import BROKEN, FAULT, GONE, OK, failures, outcome, record, set_failures, states, take
 
 Happen = Callable[[int], None]
@@ -240,17 +241,6 @@ def test_a_fault_of_ours_at_an_endpoint_that_was_stopped_meanwhile_leaves_the_de
 # What a claim costs
 
 
-def blocks_read() -> int:
-    """How many blocks of deliveries and their indexes have been looked at."""
-    database.rows("SELECT pg_stat_force_next_flush()")
-    return int(
-        one(
-            "SELECT coalesce(sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read), 0)"
-            " FROM pg_statio_user_tables WHERE relname LIKE 'deliveries%%'"
-        )
-    )
-
-
 def test_a_claim_does_not_read_the_backlog_that_statistics_were_taken_of(endpoint: Endpoint, delivery: str) -> None:
     database.rows(
         """
@@ -260,8 +250,8 @@ def test_a_claim_does_not_read_the_backlog_that_statistics_were_taken_of(endpoin
         """
     )
     database.rows("VACUUM ANALYZE deliveries")
-    before = blocks_read()
+    before = blocks_read("deliveries")
 
     assert len(attempts.claim(lanes.FAST, {endpoint.id: 10})) == 10
 
-    assert blocks_read() - before < 1_000
+    assert blocks_read("deliveries") - before < 1_000

@@ -24,6 +24,7 @@ from app.models.sweeps import Sweep
 from app.outbound import answered
 from scheduler.timetable import Timetable
 from tests.cast import Api, all_of, in_threads, make_endpoint, one, sweep, until
+from tests.growth import blocks_read
 from tests.sending import locked, make, record_all, set_state
 
 OK = answered(204, b"", 12)
@@ -609,32 +610,21 @@ def test_a_batch_reads_as_much_at_the_end_as_at_the_beginning_and_nothing_of_oth
     make(Endpoint.get_by_id(other), 10_000, statuses[0])
     made += make(endpoint, 1_000, statuses[0])
     database.rows("VACUUM ANALYZE deliveries")
-    begun = blocks_read()
+    begun = blocks_read("deliveries")
     sweep_id = begin(endpoint, "resend", *statuses, kinds=["tag.added"])
-    assert blocks_read() - begun < 100  # the planner looks at each index of each partition
+    assert blocks_read("deliveries") - begun < 100  # the planner looks at each index of each partition
 
     def read_from(position: str) -> int:
         walking = Sweep.get_by_id(sweep_id)
         walking.position = position
-        before = blocks_read()
+        before = blocks_read("deliveries")
         assert len(sweeps._look(walking)) == 500
-        return blocks_read() - before
+        return blocks_read("deliveries") - before
 
     at_the_beginning = read_from("")
     assert 0 < at_the_beginning < 100
     assert read_from(made[-501]) < 100
     assert read_from(made[9_700]) < 100  # past the others'
-
-
-def blocks_read() -> int:
-    """How many blocks of deliveries and their indexes have been looked at."""
-    database.rows("SELECT pg_stat_force_next_flush()")
-    return int(
-        one(
-            "SELECT coalesce(sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read), 0)"
-            " FROM pg_statio_user_tables WHERE relname LIKE 'deliveries%%'"
-        )
-    )
 
 
 # Kept
