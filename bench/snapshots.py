@@ -1,7 +1,7 @@
 """The blocks that claims of mail read while another transaction holds a snapshot."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from app import database
@@ -9,30 +9,20 @@ from app.config import settings
 from app.database import rows
 from app.mailbox import Mail, marks
 from bench.figures import Row
-from bench.sites import Site
+from bench.sites import Site, Tell
 from tests.app.mailbox import steady
-
-Tell = Callable[[str], None]
 
 # As much mail as one owner has in three minutes.
 PER_SECOND = 450
 FINISHED = 180 * PER_SECOND
+QUICK = 4_000  # the rows of a small run
 # Enough claims that the marks of mail by time, which stay some seconds behind, have passed what was finished before.
 CLAIMS = 6 * PER_SECOND // steady.ROOM
 MOST_TIMES = 2
 
 
-def run(site: Site, tell: Tell) -> list[Row]:
-    """Counts the blocks before the snapshot, and after FINISHED rows of each kind under it."""
-    return _run(site, FINISHED, tell)
-
-
-def quick(site: Site, tell: Tell) -> list[Row]:
-    """A small run that shows whether the benchmark works."""
-    return _run(site, 4_000, tell)
-
-
-def _run(site: Site, finished: int, tell: Tell) -> list[Row]:
+def run(site: Site, tell: Tell, finished: int = FINISHED) -> list[Row]:
+    """Counts the blocks before the snapshot, and after `finished` rows of each kind under it."""
     with _connected(site):
         measured = [_measure(mail, site.workspace, finished, tell) for mail in steady.KINDS]
     return [row for row in measured if row is not None]
