@@ -46,7 +46,6 @@ _LOOK = """
     end
     return {'shown', ends}
 """
-_BOUNDS = {"conversation": bounds.VIEWERS_PER_CONVERSATION, "workspace": bounds.VIEWERS_PER_WORKSPACE}
 
 
 def look(conversation: Conversation, author: dict[str, str]) -> None:
@@ -56,16 +55,16 @@ def look(conversation: Conversation, author: dict[str, str]) -> None:
     """
     who = f"{author['type']}:{author['id']}"
     keys = [_key(conversation), f"viewers:{conversation.workspace_id}"]
-    most = [bound.most for bound in _BOUNDS.values()]
-    milliseconds = [LOOKS_SECONDS * 1000, SHOWN_EVERY_SECONDS * 1000]
+    limits = {"conversation": bounds.VIEWERS_PER_CONVERSATION, "workspace": bounds.VIEWERS_PER_WORKSPACE}
+    numbers = [LOOKS_SECONDS * 1000, SHOWN_EVERY_SECONDS * 1000, *(each.most for each in limits.values())]
     try:
-        values: list[str | float] = [who, f"{conversation.id} {who}", *milliseconds, *most]
+        values: list[str | float] = [who, f"{conversation.id} {who}", *numbers]
         said, ends = bells.flags().register_script(_LOOK)(keys=keys, args=values)
     except redis.RedisError as error:
         metrics.REDIS_AWAY.inc()
         log.info("viewers.not_noted", error=str(error))
         return
-    if (bound := _BOUNDS.get(said.decode())) is not None:
+    if (bound := limits.get(said.decode())) is not None:
         bound.reached()
     elif ends:
         realtime.looking(conversation.workspace_id, conversation.id, author, _time(ends))

@@ -93,12 +93,16 @@ def _key(*parts: str) -> bytes:
 
 def _count(limits: Mapping[bytes, Limit]) -> None:
     """Counts a failed attempt. Raises SignInThrottled, uncounted if a limit was reached before."""
+    _refuse_beyond(limits, _standing(limits))
     now = clock.now()
-    found = "SELECT key, failures + 1, ends_at FROM sign_in_failures WHERE key = ANY(%s) AND ends_at > %s"
-    _refuse_beyond(limits, rows(found, (list(limits), now)))
     keys = sorted(limits)  # in one order, so that two attempts do not deadlock
     values = {"keys": keys, "ends": [now + limits[key].span for key in keys], "now": now}
     _refuse_beyond(limits, rows(sql.load("count_sign_in_failures"), values))
+
+
+def _standing(limits: Mapping[bytes, Limit]) -> list[tuple[Any, ...]]:
+    standing = "SELECT key, failures + 1, ends_at FROM sign_in_failures WHERE key = ANY(%s) AND ends_at > %s"
+    return rows(standing, (list(limits), clock.now()))
 
 
 def _refuse_beyond(limits: Mapping[bytes, Limit], counted: Sequence[Any]) -> None:

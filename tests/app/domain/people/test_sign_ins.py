@@ -159,7 +159,7 @@ def test_signing_in_forgives_earlier_mistakes_of_the_same_person() -> None:
 @pytest.mark.usefixtures("cheap")
 def test_attempts_at_one_moment_do_not_all_find_room_for_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
     make_account()
-    monkeypatch.setattr(sign_ins, "_standing", lambda limits: {})
+    monkeypatch.setattr(sign_ins, "_standing", lambda limits: [])
 
     results = in_threads([lambda: sign_in(password="wrong password")] * 12)
 
