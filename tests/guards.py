@@ -288,8 +288,8 @@ GUARDS = [
     Guard(
         "endpoints of a workspace",
         "app/domain/work/quotas.py",
-        ".count() >= self.most)",
-        ".count() < 0)",
+        ".count() >= self.most:",
+        ".count() < 0:",
         "tests/app/api/test_endpoint_limit.py",
     ),
     Guard(

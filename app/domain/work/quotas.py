@@ -25,22 +25,20 @@ class Quota:
 
         Does not raise while a deletion is queued, because it may make room.
         """
-        if self._is_full(workspace_id) and not is_deletion_queued(workspace_id, self.noun):
-            raise self._full()
+        try:
+            self.keep(workspace_id)
+        except Conflict:
+            if not is_deletion_queued(workspace_id, self.noun):
+                raise
 
     def keep(self, workspace_id: str) -> None:
         """Raises Conflict if there is no room.
 
         Exact, because a workspace's writes are applied one at a time.
         """
-        if self._is_full(workspace_id):
-            raise self._full()
-
-    def _is_full(self, workspace_id: str) -> bool:
-        return bool(self.model.in_workspace(workspace_id).count() >= self.most)
-
-    def _full(self) -> Conflict:
-        return Conflict(f"A workspace has at most {self.most:,} {self.noun.replace('_', ' ')}. Delete one first.")
+        if self.model.in_workspace(workspace_id).count() >= self.most:
+            name = self.noun.replace("_", " ")
+            raise Conflict(f"A workspace has at most {self.most:,} {name}. Delete one first.")
 
 
 def is_deletion_queued(workspace_id: str, noun: str) -> bool:

@@ -55,7 +55,7 @@ def test_a_caller_who_waits_gets_what_the_write_returns(api: Api, failed: str) -
 def test_a_create_that_is_replayed_makes_the_resource_that_was_announced(api: Api) -> None:
     made = api.post("webhooks/endpoints", {"address": "https://shop.example/", "events": ["*"]})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.domain.work.quotas.Quota._is_full", None)
+        patch.setattr("app.domain.work.quotas.Quota.keep", None)
         failed = api.done(made)
     assert failed["status"] == "failed"
 
