@@ -105,9 +105,11 @@ def _go_on(claimed: Sequence[Claimed], *, is_light: bool = False) -> None:
 
 def _handle_next(broadcast: Broadcast, is_light: bool) -> bool:
     """Handles the next contacts. Returns True if another transaction has locked the first of them."""
-    if (part := _next_part(broadcast)) is None:
+    found = rows(_NEXT_PART, {"id": broadcast.id, "look_at": BATCH})
+    if not found:
         _save(broadcast, _Done())
         return False
+    part = _Part(*found[0])
     action = contact_actions.of(broadcast)
     if (problem := action.problem()) is not None:
         controlled_batches.set_state(broadcast, "paused", problem=problem)
@@ -117,11 +119,6 @@ def _handle_next(broadcast: Broadcast, is_light: bool) -> bool:
     _move_on(broadcast, part, done)
     _save(broadcast, done, is_full=free < allowed)
     return free > 0 and not done.seen
-
-
-def _next_part(broadcast: Broadcast) -> _Part | None:
-    found = rows(_NEXT_PART, {"id": broadcast.id, "look_at": BATCH})
-    return _Part(*found[0]) if found else None
 
 
 def _do(broadcast: Broadcast, action: Action, part: _Part, room: int, is_light: bool) -> _Done:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -114,15 +114,12 @@ def _by_time(broadcast: Broadcast, contact_ids: Sequence[str]) -> Mapping[dateti
     clock = broadcast.send_at.astimezone(time_zones.first_known(own_zone))
     times: dict[str | None, datetime] = {}
     found: dict[datetime, list[str]] = defaultdict(list)
-    for contact_id, zone in _zones(contact_ids):
+    zones = "SELECT id, timezone FROM contacts WHERE id = ANY(%s) ORDER BY id"
+    for contact_id, zone in rows(zones, (list(contact_ids),)):
         if zone not in times:
             times[zone] = time_zones.instant_of(clock.date(), clock.time(), time_zones.first_known(zone, own_zone))
         found[max(times[zone], broadcast.started_at)].append(contact_id)
     return found
-
-
-def _zones(contact_ids: Sequence[str]) -> Iterable[tuple[str, str | None]]:
-    return rows("SELECT id, timezone FROM contacts WHERE id = ANY(%s) ORDER BY id", (list(contact_ids),))
 
 
 def _left_out(workspace_id: str, contact_ids: Sequence[str], payload: Mapping[str, Any]) -> dict[str, int]:

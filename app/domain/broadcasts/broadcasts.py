@@ -48,7 +48,9 @@ _NAMED = {"segment": Segment, "channel": Channel, "automation": Automation}
 
 def create(change: Change) -> Effect:
     """Schedules the broadcast, or begins it if it is due. Raises Invalid, Conflict, Busy."""
-    _keep_room(change.workspace_id)
+    unfinished = Broadcast.in_workspace(change.workspace_id).where(Broadcast.state.in_(UNFINISHED))
+    if unfinished.count() >= MOST_UNFINISHED:
+        raise Conflict(f"A workspace has at most {MOST_UNFINISHED} broadcasts that have not ended. Abort one first.")
     columns = _columns(change, None)
     broadcast = Broadcast(
         id=change.target,
@@ -303,11 +305,6 @@ def _check_message(workspace_id: str, message: Mapping[str, Any], channel_id: st
         raise Invalid(*(Fault(f"/message{fault.pointer}", fault.detail) for fault in error.faults)) from error
     except NotFound:  # a queued write will create the channel
         return
-
-
-def _keep_room(workspace_id: str) -> None:
-    if Broadcast.in_workspace(workspace_id).where(Broadcast.state.in_(UNFINISHED)).count() >= MOST_UNFINISHED:
-        raise Conflict(f"A workspace has at most {MOST_UNFINISHED} broadcasts that have not ended. Abort one first.")
 
 
 def _columns(change: Change, broadcast: Broadcast | None) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from app.domain.channels import media
 from app.domain.contacts import contacts
 from app.domain.conversations import conversations, messages, recipients, sending_checks
 from app.domain.triggers import automation_listeners, run_states
-from app.domain.triggers.run_states import Start
 from app.domain.work.changes import Change
 from app.domain.work.events import Cause
 from app.domain.work.units import Busy, Unit
@@ -29,7 +28,6 @@ from app.errors import Invalid
 from app.lib import ids, json, templates
 from app.lib.templates import Budget, Overspent, TemplateError, TooLong
 from app.models import sets
-from app.models.automations import Enrolment
 from app.models.broadcasts import Broadcast
 from app.models.contacts import Contact
 from app.models.sets import Key
@@ -212,12 +210,7 @@ class StartAutomation:
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
         """Returns the keys to lock: the contacts, and their enrolments in the automation."""
-        workspace_id = self._broadcast.workspace_id
-        return [
-            sets.key(model, workspace_id, "id", row_id)
-            for each in contact_ids
-            for model, row_id in ((Contact, each), (Enrolment, Enrolment.id_of(each, self._automation_id)))
-        ]
+        return run_states.needs(self._broadcast.workspace_id, self._automation_id, contact_ids)
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
         """Reads nothing: the rows of `needs` are enough."""
@@ -226,14 +219,7 @@ class StartAutomation:
         """Begins a run of the automation for the contact. Raises Skipped, Busy."""
         contact, listener = _contact_of(self._broadcast, contact_id, unit), self._listener
         assert listener is not None
-        start = Start(
-            contact.workspace_id,
-            listener.id,
-            listener.version,
-            contact.id,
-            self._broadcast.trace_id,
-            goal=listener.goal,
-        )
+        start = listener.start(contact.workspace_id, contact.id, self._broadcast.trace_id)
         if run_states.keeps_out(unit, start, listener.reentry or "every") is not None:
             run_states.count_refused(unit, start, "reentry")
             raise Skipped("reentry")

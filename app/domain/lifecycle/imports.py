@@ -81,7 +81,9 @@ def go_on(change: Change) -> Effect | None:
         for number, result in zip(numbers, results, strict=True)
         if isinstance(result, Exception)
     ]
-    _forget_left_out(change.target, [line.number for line in failed])
+    if failed:  # the errors about single cells of these lines no longer count
+        forget = "DELETE FROM import_errors WHERE import_id = %s AND number = ANY(%s)"
+        count(forget, (change.target, [line.number for line in failed]))
     _keep("import_errors", "problem", change.workspace_id, change.target, failed)
     count("DELETE FROM import_lines WHERE import_id = %s AND number = ANY(%s)", (change.target, numbers))
     [(is_last,)] = rows(
@@ -150,12 +152,6 @@ def _failed(change: Change, number: int, error: Exception) -> Line:
     if not isinstance(error, BellhopError):
         log.error("import.line_broke", request_id=change.cause.trace_id, line=number, exc_info=error)
     return Line.of(number, problem_of_error(error, base_url=settings().base_url))
-
-
-def _forget_left_out(import_id: str, numbers: Sequence[int]) -> None:
-    """Deletes the errors about cells of these lines, because the lines fail as a whole."""
-    if numbers:
-        count("DELETE FROM import_errors WHERE import_id = %s AND number = ANY(%s)", (import_id, numbers))
 
 
 def _keep(

@@ -20,13 +20,11 @@ import structlog
 from app.database import count, delete_some, now, rows, transaction
 from app.domain.segments import scans, segments
 from app.domain.segments.scans import Part, Scan
-from app.domain.triggers import automation_listeners, batches, conditions, due_starts, timed_triggers
+from app.domain.triggers import automation_listeners, batches, conditions, due_starts, run_states, timed_triggers
 from app.domain.triggers.automation_listeners import Listener
 from app.domain.triggers.timed_triggers import WEEKDAYS, Trigger
 from app.domain.work.units import Unit
 from app.lib import time_zones
-from app.models import sets
-from app.models.automations import Enrolment
 from app.models.contacts import Contact
 from app.models.segments import Segment
 
@@ -216,11 +214,7 @@ def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_id
         if contact and conditions.holds(condition, scans.variables(contact, further.get(contact_id, {}))):
             due_starts.enter(unit, listener, contact, triggers, kind)
 
-    needs = [
-        sets.key(model, schedule.workspace_id, "id", row_id)
-        for each in contact_ids
-        for model, row_id in ((Contact, each), (Enrolment, Enrolment.id_of(each, listener.id)))
-    ]
+    needs = run_states.needs(schedule.workspace_id, listener.id, contact_ids)
     results = batches.run([partial(start, each) for each in contact_ids], needs) if contact_ids else []
     for contact_id, result in zip(contact_ids, results, strict=False):
         if isinstance(result, Exception):

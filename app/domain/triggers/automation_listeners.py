@@ -12,7 +12,7 @@ from app import sql
 from app.database import count, rows
 from app.domain.triggers import timed_triggers
 from app.domain.triggers.conditions import fields, holds
-from app.domain.triggers.run_states import Reentry
+from app.domain.triggers.run_states import Reentry, Start
 from app.domain.work.events import NewEvent
 from app.lib import json
 from app.lib.caches import Cache
@@ -47,8 +47,8 @@ class ObservedEvent:
         if event.contact_id is None or event.only is not None or event.kind in UNHEARD:
             return set()
         timed = timed_triggers.heard_by(event.kind)
-        keys = {_key(event.kind, None), _key(event.kind, event.tag), awaited_key(event.kind)}
-        return keys | {timed} if timed else keys
+        keys = {event.kind, awaited_key(event.kind), timed, event.tag and f"{event.kind}:{event.tag}"}
+        return {key for key in keys if key}
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -82,6 +82,10 @@ class Listener:
     triggers: Sequence[Trigger]
     exits: Sequence[Trigger]
     goal: Trigger | None
+
+    def start(self, workspace_id: str, contact_id: str, trace_id: str, **columns: Any) -> Start:
+        """Returns the start of a run of the published version. `columns`: further fields of Start."""
+        return Start(workspace_id, self.id, self.version, contact_id, trace_id, goal=self.goal, **columns)
 
     def starts(self, observed: ObservedEvent) -> bool:
         """Returns whether the event matches a trigger.
@@ -190,10 +194,6 @@ def listen(workspace_id: str, automation_id: str, keys: Collection[str]) -> None
 def awaited_key(kind: str) -> str:
     """Returns the key under which automations listen if their runs may wait for events of that kind."""
     return f"{_AWAITED}{kind}"
-
-
-def _key(kind: str, tag: str | None) -> str:
-    return kind if tag is None else f"{kind}:{tag}"
 
 
 def is_of(trigger: Trigger, observed: ObservedEvent, variables: Mapping[str, Any]) -> bool:

@@ -46,11 +46,6 @@ _LONGEST_REMEMBERED = 200
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9:.]{5,15}([Zz]|[+-][0-9]{2}:?[0-9]{2})?)?", re.ASCII)
-
-
-_NOT_ORDERED = "Give a number or a time to compare with, such as 18, 2026-11-21 or 2026-11-21T10:00:00Z."
-
-
 def fault_of_value(comparison: str, condition: Mapping[str, Any]) -> str | None:
     """Returns the fault of the `value` of a condition without `other`, in a sentence; None if valid."""
     if "value" not in condition:
@@ -68,15 +63,15 @@ def _fault_of_one(comparison: str, value: Any) -> str | None:
         return "Give text, a number, true or false. For a missing value use 'exists' or 'not_exists'."
     if not isinstance(value, str):
         return "Give a regular expression as text." if comparison == "matches" else None
-    if len(value) > (LONGEST_PATTERN if comparison == "matches" else LONGEST_TEXT):
-        longest = LONGEST_PATTERN if comparison == "matches" else LONGEST_TEXT
+    longest = LONGEST_PATTERN if comparison == "matches" else LONGEST_TEXT
+    if len(value) > longest:
         return f"Text to compare with has at most {longest:,} characters."
     if comparison == "matches":
         return _fault_of_pattern(value)
     if "{{" in value or "{%" in value:
         return "Text to compare with is no template. To compare with a field, name it as 'other'."
     if comparison in ORDERED and typed_number(value) is None and typed_moment(value) is None:
-        return _NOT_ORDERED
+        return "Give a number or a time to compare with, such as 18, 2026-11-21 or 2026-11-21T10:00:00Z."
     return None
 
 
@@ -178,10 +173,6 @@ def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return compare
 
 
-def _starts(found: Any, value: Any) -> bool:
-    return text(found).startswith(text(value))
-
-
 def number(value: Any) -> float | None:
     """Returns a number, or text that is a number, as a number; None for any other value."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -253,7 +244,7 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "less_than": _some(_ordered(operator.lt)),
     "at_least": _some(_ordered(operator.ge)),
     "at_most": _some(_ordered(operator.le)),
-    "starts_with": _some(_starts),
+    "starts_with": _some(lambda found, value: text(found).startswith(text(value))),
     "has_word": _some(_has_word),
     "matches": _matches,
     "one_of": _some(_one_of),

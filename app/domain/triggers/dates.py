@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 
 from app.database import rows
 from app.domain.triggers import timed_triggers
+from app.domain.triggers.conditions import CUSTOM
 from app.domain.triggers.timed_triggers import Trigger
 from app.lib import time_zones, typed_answers
 
-CUSTOM_FIELD = "contact.custom_fields."
 UTC = ZoneInfo("UTC")
 # The most contacts that are counted for one trigger with unreadable dates.
 MOST_COUNTED = 1_000
@@ -29,7 +29,7 @@ class Coming(NamedTuple):
 
 def field_of(trigger: Trigger) -> str:
     """Returns the name of the custom field that holds the date."""
-    return str(trigger["date"]).removeprefix(CUSTOM_FIELD)
+    return str(trigger["date"]).removeprefix(CUSTOM)
 
 
 def next_after(trigger: Trigger, value: Any, zone: ZoneInfo, after: datetime, fired_for: date | None) -> Coming | None:

@@ -19,7 +19,6 @@ from app.domain.contacts import bookings, contacts
 from app.domain.triggers import automation_listeners, batches, run_endings, run_states, timed_triggers, waiting_starts
 from app.domain.triggers.automation_listeners import Listener
 from app.domain.triggers.conditions import holds
-from app.domain.triggers.run_states import Start
 from app.domain.triggers.timed_triggers import Trigger
 from app.domain.work import equal_parts, events
 from app.domain.work.units import Busy, Unit
@@ -80,16 +79,7 @@ def enter(
     named = {"contact": event["data"]["contact"], "conversation": None, "steps": {}}
     named["trigger"] = {"event": event, "variables": {}}
     if any("if" not in trigger or holds(trigger["if"], named) for trigger in triggers):
-        start = Start(
-            contact.workspace_id,
-            listener.id,
-            listener.version,
-            contact.id,
-            kept_or_new(None),
-            event=event,
-            goal=listener.goal,
-            depth=1,
-        )
+        start = listener.start(contact.workspace_id, contact.id, kept_or_new(None), event=event, depth=1)
         run_states.enter(unit, start, listener.reentry or "after_finish")
 
 
@@ -144,28 +134,19 @@ def _start(due: _Due, unit: Unit) -> None:
     waiting = unit.get(WaitingStart, due.workspace_id, "id", due.id)
     if waiting is None or waiting.at is None or waiting.at > unit.now:
         return
-    listener = unit.noted(_note(due.automation_id), partial(_find_listener, due.automation_id))
+    listener = unit.noted(
+        _note(due.automation_id), lambda: automation_listeners.starting([due.automation_id]).get(due.automation_id)
+    )
     triggers = timed_triggers.with_key(listener.triggers, due.key) if listener else []
-    if not (listener and triggers and about and contact) or _is_over(unit, about):
+    is_over = isinstance(about, Booking) and not waiting_starts.is_ahead(unit, about)
+    if not (listener and triggers and about and contact) or is_over:
         unit.drop(waiting)
         return
     if (day := waiting_starts.due_day(unit, waiting, about)) is not None:
         unit.put(waiting.altered(fired_for=day))
-        _enter(unit, listener, contact, about, triggers)
+        booking = {"booking": bookings.represent(about)} if isinstance(about, Booking) else {}
+        enter(unit, listener, contact, triggers, UPCOMING if booking else DATE, **booking)
     waiting_starts.plan(unit, due.automation_id, due.key, about)
-
-
-def _is_over(unit: Unit, about: Booking | Contact) -> bool:
-    return isinstance(about, Booking) and not waiting_starts.is_ahead(unit, about)
-
-
-def _enter(
-    unit: Unit, listener: Listener, contact: Contact, about: Booking | Contact, triggers: Sequence[Trigger]
-) -> None:
-    if isinstance(about, Booking):
-        enter(unit, listener, contact, triggers, UPCOMING, booking=bookings.represent(about))
-    else:
-        enter(unit, listener, contact, triggers, DATE)
 
 
 def _contact(unit: Unit, about: Booking | Contact) -> Contact | None:
@@ -181,10 +162,6 @@ def _contact(unit: Unit, about: Booking | Contact) -> Contact | None:
             return contact
         contact_id = run_endings.kept(unit, contact_id)
     return None
-
-
-def _find_listener(automation_id: str) -> Listener | None:
-    return automation_listeners.starting([automation_id]).get(automation_id)
 
 
 def _note(automation_id: str) -> tuple[str, str]:

@@ -70,7 +70,7 @@ def duration(seconds: float, most: int = 3) -> str:
     for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
         number, whole = divmod(whole, size)
         if number:
-            parts.append(f"{number:,} {unit}{'' if number == 1 else 's'}")
+            parts.append(many(number, unit))
     return " ".join(parts[:most]) or "0 seconds"
 
 
@@ -91,8 +91,7 @@ def condition(given: Mapping[str, Any]) -> str:
     """
     for name, between in (("all", " and "), ("any", " or ")):
         if name in given:
-            parts = [_inner(each) for each in given[name]]
-            return between.join(parts)
+            return between.join(map(_inner, given[name]))
     if "not" in given:
         return f"it is not so that {_inner(given['not'])}"
     return _comparison(given)
@@ -166,7 +165,7 @@ def _comparison(given: Mapping[str, Any]) -> str:
         return f"the contact {_TAGS[comparison]} {quoted(given['value'])}"
     if "days_ago" in given:
         days = given["days_ago"]
-        return f"{value_of(field)} is {_AGO[comparison]} {days:,} {'day' if days == 1 else 'days'} ago"
+        return f"{value_of(field)} is {_AGO[comparison]} {many(days, 'day')} ago"
     words = f"{value_of(field)} {COMPARISONS[comparison]}"
     if "other" in given:
         return f"{words} {value_of(given['other'])}"

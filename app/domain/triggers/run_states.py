@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,9 +20,11 @@ from app.domain.work.units import Unit
 from app.lib import ids
 from app.lib.schemas import ResponseBody, about, time
 from app.mailbox import Mail, Waiting
+from app.models import sets
 from app.models.automations import Counted, Enrolment
 from app.models.contacts import Contact
 from app.models.runs import FAILURE_CODES, STATUSES, Run
+from app.models.sets import Key
 
 
 class Carried(NamedTuple):
@@ -73,6 +75,15 @@ class Start:
 
 
 _GIVEN = [each.name for each in dataclasses.fields(Start) if each.name not in ("run_id", "goal")]
+
+
+def needs(workspace_id: str, automation_id: str, contact_ids: Collection[str]) -> list[Key]:
+    """Returns the keys that beginning runs for the contacts gets: the contacts and their enrolments."""
+    return [
+        sets.key(model, workspace_id, "id", row_id)
+        for each in contact_ids
+        for model, row_id in ((Contact, each), (Enrolment, Enrolment.id_of(each, automation_id)))
+    ]
 
 
 def is_overgrown(unit: Unit, start: Start) -> bool:

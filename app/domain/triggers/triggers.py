@@ -20,7 +20,6 @@ from app import sql
 from app.database import rows
 from app.domain.triggers import awaited_events, run_endings, run_states, waiting_starts
 from app.domain.triggers.automation_listeners import Listener, Listeners, ObservedEvent
-from app.domain.triggers.run_states import Start
 from app.domain.work.events import PAST_AUTOMATIONS, Recorder
 from app.domain.work.units import Busy, Unit
 from app.models.automations import Enrolment
@@ -163,7 +162,14 @@ def carry_out(consequence: Consequence, unit: Unit) -> None:
             if is_its and run_states.is_before(unit, run, observed.event.id):
                 _affect(unit, consequence, run)
     if consequence.starts:
-        _begin(unit, consequence)
+        listener, event = consequence.listener, observed.event
+        start = listener.start(
+            *(observed.workspace_id, _contact_of(consequence), event.cause.trace_id),
+            event=observed.document,
+            event_id=event.id,
+            depth=event.cause.depth + 1,
+        )
+        run_states.enter(unit, start, listener.reentry or "after_finish")
 
 
 class Lookup(NamedTuple):
@@ -247,23 +253,6 @@ def _affect(unit: Unit, consequence: Consequence, run: Run) -> None:
         run_endings.finish(unit, run, "cancelled", automation_name=listener.name, reason="exit")
     elif consequence.wakes and awaited_events.is_awaited(run, observed):
         run_states.wake(unit, run_endings.adopted(unit, run), answer={"event": observed.document})
-
-
-def _begin(unit: Unit, consequence: Consequence) -> None:
-    observed, listener = consequence.observed, consequence.listener
-    event = observed.event
-    start = Start(
-        workspace_id=observed.workspace_id,
-        automation_id=listener.id,
-        version=listener.version,
-        contact_id=_contact_of(consequence),
-        trace_id=event.cause.trace_id,
-        event=observed.document,
-        event_id=event.id,
-        goal=listener.goal,
-        depth=event.cause.depth + 1,
-    )
-    run_states.enter(unit, start, listener.reentry or "after_finish")
 
 
 def _contact_of(consequence: Consequence) -> str:
