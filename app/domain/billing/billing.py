@@ -47,10 +47,7 @@ class BillingSchema(ResponseBody):
 
 
 def represent(workspace_id: str) -> dict[str, Any]:
-    """Returns the plan, period, usage and charges of the current month.
-
-    Raises Unavailable if the plan is unknown.
-    """
+    """Returns this month's plan, usage and charges. Raises Unavailable if the plan is unknown."""
     month = Month.of(clock.now())
     made_at, [plan, next_plan] = plans.of(workspace_id, month, month.next)
     lines = charges.lines(plan, usage.of(workspace_id, month), month, made_at)

@@ -26,10 +26,7 @@ class Rows:
     column: str = "id"
 
     def add_to_day(self, meter: str, day: date, since: datetime, until: datetime) -> int:
-        """Adds each workspace's new rows to its amount of the day; returns how many amounts changed.
-
-        Not safe to repeat: rows would count twice.
-        """
+        """Adds each workspace's rows to the day; returns how many amounts changed. Not safe to repeat."""
         return count(
             f"""
             INSERT INTO usage_days (workspace_id, day, meter, amount)

@@ -99,10 +99,7 @@ def _count_up(name: str, meter: Meter, settled: datetime) -> int:
 
 
 def _count_slice(name: str, meter: Meter, settled: datetime) -> int | None:
-    """Counts one slice, up to the end of the hour.
-
-    None if nothing is left or another scheduler is counting.
-    """
+    """Counts up to the end of the hour; None if nothing is left or another scheduler counts."""
     with transaction():
         behind = rows(
             "SELECT counted_until FROM usage_progress WHERE meter = %s AND counted_until < %s FOR UPDATE SKIP LOCKED",

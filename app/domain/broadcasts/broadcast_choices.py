@@ -33,10 +33,7 @@ _EARLIEST = timezone(timedelta(hours=14))
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The contacts that a broadcast would be for.
-
-    `looked_at`: how many of the contacts `left_out` accounts for.
-    """
+    """The contacts that a broadcast would be for. `left_out` accounts for `looked_at` of them."""
 
     count: int
     is_complete: bool
@@ -81,10 +78,7 @@ def starts_at(send_at: datetime | None, time_zone: str, own_zone: str | None) ->
 
 
 def write_down(broadcast: Broadcast) -> tuple[int, str | None]:
-    """Stores the next contacts as parts.
-
-    Returns how many contacts it stored, and the last contact examined; None at the end.
-    """
+    """Stores the next contacts as parts; returns how many, and the last one examined or None."""
     scan = Scan(broadcast.workspace_id, broadcast.filter, is_newest_first=False, at=broadcast.started_at)
     found: list[str] = []
     reached = broadcast.reached
@@ -104,10 +98,7 @@ def add(broadcast: Broadcast, due_at: datetime, contact_ids: Sequence[str]) -> N
 
 
 def _by_time(broadcast: Broadcast, contact_ids: Sequence[str]) -> Mapping[datetime, list[str]]:
-    """Groups the contacts by when they are due: by their own clocks if the broadcast follows these.
-
-    No contact is due before the start.
-    """
+    """Groups the contacts by when they are due, on their own clocks if the broadcast follows these."""
     if broadcast.send_at is None or broadcast.time_zone == "workspace":
         return {broadcast.started_at: list(contact_ids)}
     [(own_zone,)] = rows("SELECT timezone FROM workspaces WHERE id = %s", (broadcast.workspace_id,))

@@ -79,10 +79,7 @@ def update(change: Change) -> Effect:
 
 
 def pause(change: Change) -> Effect:
-    """Stops reaching contacts until the broadcast is continued.
-
-    Raises NotFound, and Conflict unless the broadcast is running, in its canary or already paused.
-    """
+    """Pauses the broadcast. Raises NotFound, and Conflict if it is scheduled or has ended."""
     return controlled_batches.move(change, Broadcast, MAIL, "paused")
 
 
@@ -92,10 +89,7 @@ def go_on(change: Change) -> Effect:
 
 
 def abort(change: Change) -> Effect:
-    """Ends the broadcast early: contacts not yet reached get nothing.
-
-    Does nothing if it is aborted already. Raises NotFound, and Conflict if it is done.
-    """
+    """Aborts the broadcast: contacts not yet reached get nothing. Raises NotFound; Conflict if done."""
     return controlled_batches.move(change, Broadcast, MAIL, "aborted", partial(_abort, change.events))
 
 
@@ -129,10 +123,7 @@ def refuse_begun(broadcast: Broadcast) -> None:
 
 
 def check(workspace_id: str, payload: Mapping[str, Any]) -> None:
-    """Raises Invalid for a time out of range, a missing resource or a message over a limit.
-
-    Also for files that cannot be attached.
-    """
+    """Raises Invalid for a bad time, a missing resource, or a message or files that cannot be sent."""
     _check_time(payload.get("send_at"))
     named = [(kind, payload[f"{kind}_id"]) for kind in _NAMED if payload.get(f"{kind}_id") is not None]
     if faults := [_no_such(kind) for kind, resource_id in named if not _is_there(workspace_id, kind, resource_id)]:
@@ -150,10 +141,7 @@ def filter_of(workspace_id: str, payload: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` rows of the oldest ended broadcast past the history retention.
-
-    Returns how many. A broadcast without rows left is deleted itself. Broadcasts that have not ended are kept.
-    """
+    """Deletes up to `limit` rows of the oldest expired broadcast that has ended; returns how many."""
     return controlled_batches.forget_old(Broadcast, UNFINISHED, limit, *_FORGET_FURTHER)
 
 
@@ -271,10 +259,7 @@ represent_row = BroadcastRowSchema.of
 
 
 def _check_time(send_at: datetime | None) -> None:
-    """Raises Invalid if `send_at` is MOST_DAYS or more ahead, or more than a day in the past.
-
-    A time within the past day means "now".
-    """
+    """Raises Invalid for a time too far ahead or past. A time within the past day means "now"."""
     if send_at is not None and clock.now() - send_at > timedelta(days=1):
         raise Invalid(Fault("/send_at", "This time has passed. Leave it out to send at once."))
     if send_at is not None and (send_at - clock.now()).days >= MOST_DAYS:

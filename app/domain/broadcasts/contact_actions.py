@@ -77,10 +77,7 @@ class SendMessage:
         [(self._quiet_hours, self._timezone)] = rows(_WORKSPACE, (broadcast.workspace_id,))
 
     def problem(self) -> str | None:
-        """Returns a sentence if no message can be sent because of a channel; None if sending can proceed.
-
-        Its channel was deleted, a channel has to be connected again, or none is connected.
-        """
+        """Returns a sentence if a channel keeps messages from being sent; None if they can be sent."""
         found = rows(_CHANNELS, (self._broadcast.workspace_id, self._broadcast.channel_id))
         if not found and self._broadcast.channel_id is not None:
             return "Its channel has been deleted."

@@ -43,10 +43,7 @@ def discard(change: Change) -> Effect | None:
 
 
 def preview(workspace_id: str, filters: dict[str, Any]) -> dict[str, Any]:
-    """Counts the deliveries that would be discarded now, as in the API.
-
-    Raises Conflict like the preview of a replay.
-    """
+    """Counts the deliveries that a discard would cancel now, as in the API. Raises Conflict."""
     found = replay_choices.preview(workspace_id, filters)
     return DiscardPreviewSchema.of(found, count=found.discardable)
 

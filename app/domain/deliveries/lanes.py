@@ -84,10 +84,7 @@ def ring(endpoint_ids: Collection[str]) -> None:
 
 
 def slow_down(endpoint_ids: Collection[str]) -> None:
-    """Moves slow endpoints to the slow lane, or extends their time in it.
-
-    Never waits: an endpoint whose row is locked keeps its lane until its next slow answer.
-    """
+    """Moves endpoints to the slow lane, or extends their time in it. Never waits: skips locked rows."""
     count(
         """
         UPDATE endpoints SET slow_until = now() + %s * interval '1 second' WHERE id IN (

@@ -76,26 +76,17 @@ def pause(change: Change) -> Effect:
 
 
 def go_on(change: Change) -> Effect:
-    """Continues the replay after a pause or its canary.
-
-    Raises NotFound, and Conflict if the replay has ended.
-    """
+    """Continues the replay after a pause or its canary. Raises NotFound; Conflict if it has ended."""
     return controlled_batches.move(change, Replay, MAIL, "running")
 
 
 def abort(change: Change) -> Effect:
-    """Aborts the replay. Deliveries that it has not reached are unchanged.
-
-    Raises NotFound, and Conflict if the replay is done.
-    """
+    """Aborts the replay: the rest stays unchanged. Raises NotFound; Conflict if the replay is done."""
     return controlled_batches.move(change, Replay, MAIL, "aborted")
 
 
 def preview(workspace_id: str, given: dict[str, Any], enabling: Collection[str] = ()) -> dict[str, Any]:
-    """Previews the deliveries that a replay with this filter would send now, as in the API.
-
-    Counts as if the endpoints `enabling` were enabled first. Raises Conflict.
-    """
+    """Like `replay_choices.preview`, in the form of the API."""
     return represent_preview(workspace_id, replay_choices.preview(workspace_id, given, enabling))
 
 
@@ -107,20 +98,14 @@ def represent_preview(workspace_id: str, found: Preview) -> dict[str, Any]:
 
 
 def fates(replay: Replay) -> dict[str, int] | None:
-    """Counts the deliveries that the replay has sent, by their status now.
-
-    Returns None if it has sent more than MOST_FATES, which would take too long to count.
-    """
+    """Counts the deliveries that the replay sent, by current status; None above MOST_FATES."""
     if replay.sent > MOST_FATES:
         return None
     return dict(rows(_FATES, (replay.id,)))
 
 
 def forget_old(limit: int = 10_000) -> int:
-    """Deletes up to `limit` rows of the oldest expired replay, and then the replay; returns how many.
-
-    Also deletes replays that still wait for a decision.
-    """
+    """Deletes up to `limit` rows of the oldest expired replay that is not running; returns how many."""
     return controlled_batches.forget_old(Replay, ["running"], limit)
 
 

@@ -1,7 +1,4 @@
-"""Reproductions: a delivery's request, for reading and for repeating by hand.
-
-Contains no secrets.
-"""
+"""Reproductions: a delivery's request, without secrets, to read or to repeat by hand."""
 
 from __future__ import annotations
 
@@ -55,10 +52,7 @@ def head(delivery_id: str, address: str, body: bytes) -> Head | str:
 
 
 def command(delivery_id: str, address: str, body: bytes) -> str:
-    """Returns POSIX shell commands (curl, openssl) that send the body again, signed with $SECRET.
-
-    A body longer than LONGEST_INLINE bytes is read from `body.json`.
-    """
+    """Returns POSIX shell commands (curl, openssl) that send the body again, signed with $SECRET."""
     own = {**wire_format.HEADERS, **attempts.headers_of(delivery_id, "")}
     del own["X-Service-Signature"]
     headers = [f"  -H {shlex.quote(f'{name}: {value}')} \\" for name, value in own.items()]

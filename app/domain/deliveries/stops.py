@@ -111,10 +111,7 @@ def _stop(endpoint: Endpoint, reason: str) -> None:
 
 
 def _count_unfinished(endpoint_id: str) -> int:
-    """Counts the deliveries that the stop holds, among the first MOST_COUNTED undelivered ones.
-
-    Counts pending ones first, then the newest.
-    """
+    """Counts the deliveries that the stop holds, among the MOST_COUNTED first in the index."""
     counted = """
         SELECT count(*) FROM (
             SELECT status FROM deliveries

@@ -50,10 +50,7 @@ def check_settings() -> str:
 
 
 def check_version() -> str:
-    """Returns the version of this code.
-
-    Processes of other versions are no fault. The checks of processes report them.
-    """
+    """Returns this code's version. The checks of processes report processes of other versions."""
     return versions.running()
 
 
@@ -170,10 +167,7 @@ def check_sharing() -> str:
 
 
 def check_proxy() -> str:
-    """Checks that `web` and `realtime` listen only locally or behind a proxy, and that BASE_URL fits.
-
-    Checks only settings. Raises SettingsError.
-    """
+    """Checks the settings LISTEN_HOST, TRUSTED_PROXIES and BASE_URL against one another."""
     host, proxies = settings().listen_host, settings().trusted_proxies
     _check_base()
     if ip_address(host).is_loopback:
@@ -292,10 +286,7 @@ def look(name: str) -> Result:
 
 
 def look_at_all() -> list[Result]:
-    """Runs all checks except `settings`.
-
-    While Redis is unavailable, only one check waits for its timeout.
-    """
+    """Runs all checks except `settings`. Without Redis, only one check waits for its timeout."""
     results: dict[str, Result] = {}
     for name in CHECKS:
         is_unknown = (

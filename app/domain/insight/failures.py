@@ -143,10 +143,7 @@ def last_failure(workspace_id: str | None = None, kind: Kind | None = None) -> d
 
 
 def stopped(workspace_id: str | None = None, limit: int = 50) -> list[Stopped]:
-    """Returns the newest `limit` stopped endpoints, of a workspace or (None) of all.
-
-    The endpoint that stopped last comes first.
-    """
+    """Returns the newest `limit` stopped endpoints, of a workspace or (None) all, last stop first."""
     of_workspace = "" if workspace_id is None else "AND endpoints.workspace_id = %(workspace_id)s"
     values = {"workspace_id": workspace_id, "limit": limit, "most": MOST_COUNTED + 1}
     found = [Stopped(*row) for row in rows(_STOPPED.format(of_workspace=of_workspace), values)]

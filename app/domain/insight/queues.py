@@ -60,10 +60,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A sample of a queue, over all workspaces: the last of the minute that begins at `starts_at`.
-
-    `oldest_seconds`: how long the oldest mail had been due.
-    """
+    """The last sample of a queue in the minute from `starts_at`, over all workspaces."""
 
     starts_at: datetime
     depth: int
@@ -94,10 +91,7 @@ def states() -> list[State]:
 
 
 def note(found: Iterable[Queue]) -> int:
-    """Stores the states of these queues for this minute; returns how many queues are not empty.
-
-    Safe to repeat: the last state counts.
-    """
+    """Stores the states for this minute, replacing earlier ones; returns how many queues have mail."""
     found = list(found)
     count(
         """

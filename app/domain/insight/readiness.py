@@ -20,10 +20,7 @@ _seen: tuple[float, list[str]] = (-KNOWN_FOR_SECONDS, [])
 
 
 def refusals() -> list[str]:
-    """Returns a sentence for each store that refuses writes.
-
-    Checks again only if the last result is older than KNOWN_FOR_SECONDS.
-    """
+    """Returns a sentence for each store that refuses writes; reuses a result for KNOWN_FOR_SECONDS."""
     global _seen
     at, sentences = _seen
     if time.monotonic() - at > KNOWN_FOR_SECONDS:

@@ -140,10 +140,7 @@ def write_out() -> None:
 
 
 def _write(batch: Sequence[Refusal]) -> None:
-    """Inserts the refusals, each once.
-
-    Deletes the oldest refusals of the same workspace and problem beyond MOST_KEPT.
-    """
+    """Inserts refusals, each once. Deletes the oldest of their workspace and problem over MOST_KEPT."""
     columns = [list(column) for column in zip(*map(astuple, batch), strict=True)]
     pointers = ["\n".join(each.replace("\n", " ") for each in refusal.pointers) for refusal in batch]
     times: list[datetime] = [ids.time_of(refusal.id) for refusal in batch]

@@ -75,10 +75,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The resources found.
-
-    `is_complete`: False if more match, or if not every workspace was searched.
-    """
+    """The resources found. `is_complete`: False if more match, or not all workspaces were searched."""
 
     text: str
     found: Sequence[Found]

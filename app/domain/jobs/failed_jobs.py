@@ -91,10 +91,7 @@ def discard(change: Change) -> Effect:
 
 
 def give_up(job_ids: Sequence[str]) -> set[str]:
-    """Fails the jobs among `job_ids` whose kind no worker knows; returns their ids.
-
-    Such a job may be replayed.
-    """
+    """Fails the jobs whose kind no worker knows, which may then be replayed; returns their ids."""
     with transaction():
         problem = problem_document("unavailable", _UNKNOWN, base_url=settings().base_url)
         given_up = rows(_GIVE_UP, (json.dumps(problem).decode(), list(job_ids)))

@@ -1,4 +1,4 @@
-"""Jobs: the mail of accepted writes. Makes jobs that follow from other writes, and waits for outcomes."""
+"""Jobs: the mail of accepted writes. Makes jobs that follow from others, and waits for outcomes."""
 
 from __future__ import annotations
 
@@ -42,10 +42,7 @@ MOST_PASSING = 10_000
 
 
 def follow(write: Write, resource_type: str) -> None:
-    """Stores a write that follows from the current transaction, and rings for it after the commit.
-
-    `resource_type`: the type of the write's resource.
-    """
+    """Stores a write that follows from the current transaction, and rings for it after the commit."""
     columns = {name: getattr(write, name) for name in ("workspace_id", "actor_id", "kind", "resource_id", "trace_id")}
     columns |= {"id": ids.new("job"), "resource_type": resource_type}
     rows(sql.prepared("accept"), {**columns, "payload": json.dumps(write.payload).decode()})

@@ -1,7 +1,4 @@
-"""Erasures: remove a deleted contact's data from every table.
-
-Erasures work in small transactions that never wait for a lock.
-"""
+"""Erasures: remove a deleted contact's data from every table, without waiting for any lock."""
 
 from __future__ import annotations
 
@@ -51,10 +48,7 @@ def delete(change: Change) -> Effect | None:
 
 
 def erase_late(change: Change) -> bool:
-    """Erases rows that the target got after its deletion, one part in each call.
-
-    Returns whether nothing is left. Raises Busy.
-    """
+    """Erases the next rows that the target got after its deletion; True if none is left. Raises Busy."""
     if "after" not in (change.progress or {}):
         change.keep(table="events", after="")
         return False
@@ -172,10 +166,7 @@ def _identifiers(contact: Contact) -> list[str]:
 
 
 def _erase_in_channels(contact: Contact) -> None:
-    """Ends unsent messages; erases arrivals, visitors, identities and suggested merges. Raises Busy.
-
-    The caller has locked the contact.
-    """
+    """Ends unsent messages; erases arrivals, visitors, identities and suggested merges. Raises Busy."""
     _end_waiting(contact)
     _forget_arrivals(contact)
     _forget_visitors(contact)

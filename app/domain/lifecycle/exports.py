@@ -40,10 +40,7 @@ PIECE_BYTES = 64 * 1024
 
 
 def export(contact: Contact) -> Iterator[bytes]:
-    """Yields all that is stored about the contact, as the pieces of one JSON document.
-
-    Memory use does not grow with the size of the document.
-    """
+    """Yields the pieces of a JSON document with all data of the contact, in constant memory."""
     gathered, size = [], 0
     for piece in _pieces(contact):
         gathered.append(piece)

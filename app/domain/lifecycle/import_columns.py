@@ -121,10 +121,7 @@ def header(lines: Lines) -> tuple[list[str], str]:
 
 
 def _whole_row(head: str, lines: Lines) -> str:
-    """Returns the whole row that begins with the line `head`; it may have quoted line breaks.
-
-    Raises Invalid if a quotation mark is not closed within _MOST_LINES_OF_NAMES lines.
-    """
+    """Returns the row that begins with the line `head`, with its quoted line breaks. Raises Invalid."""
     row, number = head, lines.number
     for _ in range(_MOST_LINES_OF_NAMES):
         if not _OPEN.search(_QUOTED.sub("", row)):
@@ -134,10 +131,7 @@ def _whole_row(head: str, lines: Lines) -> str:
 
 
 def read(file: IO[bytes]) -> list[Column]:
-    """Returns the columns of a table, or of its beginning.
-
-    Raises Invalid if it has none, or too many.
-    """
+    """Returns the columns of a table, or of its beginning. Raises Invalid for none or too many."""
     with opened(file, "replace") as text:
         lines = Lines(text)
         headers, delimiter = header(lines)

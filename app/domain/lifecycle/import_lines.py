@@ -33,10 +33,7 @@ _large_file = Lock()
 
 
 def read(texts: Iterable[bytes]) -> Lines:
-    """Sorts lines of JSON into good and bad ones.
-
-    Raises Invalid if there are no lines or more than MOST_LINES.
-    """
+    """Sorts lines of JSON into good and bad ones. Raises Invalid without lines, or above MOST_LINES."""
     marked = (text.removeprefix(BOM_UTF8) if number == 1 else text for number, text in enumerate(texts, start=1))
     lines = sort_out((number, partial(_object, text)) for number, text in _numbered(marked) if text.strip())
     if not lines.good and not lines.bad:
@@ -87,10 +84,7 @@ def sort_out(
 
 
 def _loaded(schema: ContactUpsert, contact: dict[str, Any], leave_out: bool) -> tuple[Any, Invalid | None]:
-    """Returns the validated contact, and the error for which fields were left out, if any.
-
-    Raises Invalid.
-    """
+    """Returns the validated contact, and the error about fields left out, if any. Raises Invalid."""
     try:
         return load(schema, contact), None
     except Invalid as error:

@@ -62,10 +62,7 @@ class Lines:
         return len(self.row[0]) > LONGEST_ROW if self.row else False
 
     def go_back(self) -> None:
-        """Goes back to the second line of the row, so that it is read next.
-
-        Raises Invalid above MOST_READ_AGAIN.
-        """
+        """Returns to the second line of the row, to be read next. Raises Invalid above MOST_READ_AGAIN."""
         again = self.row[1:]
         self._read_again += sum(map(len, again))
         if self._read_again > MOST_READ_AGAIN:

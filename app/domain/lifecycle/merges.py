@@ -77,10 +77,7 @@ def check(workspace_id: str, payload: Mapping[str, Any], kept_id: str, *_: objec
 
 
 def find_other(workspace_id: str, kept_id: str, other_id: str, unit: Unit | None = None) -> Contact:
-    """Returns the contact to merge into another.
-
-    Raises Invalid if there is no such contact, or if the two ids are equal.
-    """
+    """Returns the contact to merge. Raises Invalid if there is none, or if the two ids are equal."""
     if other_id == kept_id:
         raise Invalid(Fault("/contact_id", "A contact cannot be merged with itself."))
     return contacts.find_named(workspace_id, other_id, unit)
@@ -181,10 +178,7 @@ def _stored(unit: Unit, model: Any, contact: Contact) -> list[str]:
 
 
 def _move_enrolments(unit: Unit, kept: Contact, other: Contact) -> None:
-    """Moves enrolments.
-
-    If both contacts entered an automation, keeps the later run, and adds up the numbers of unfinished runs.
-    """
+    """Moves enrolments. If both contacts have one, keeps the later run and sums up the active runs."""
     moved = [each for each in _owned(unit, Enrolment, other) if each.contact_id == other.id]
     own_ids = [Enrolment.id_of(kept.id, each.automation_id) for each in moved]
     unit.read(sets.key(Enrolment, kept.workspace_id, "id", own_id) for own_id in own_ids)

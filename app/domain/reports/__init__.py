@@ -1,4 +1,1 @@
-"""Reports of the inbox: figures of messages and conversations, counted in the background.
-
-Reports cover days of a time zone.
-"""
+"""Reports of the inbox by days of a time zone, from figures that are counted in the background."""

@@ -47,10 +47,7 @@ def count_up() -> int:
 
 
 def _count_part(settled: datetime) -> int | None:
-    """Counts a part; returns how many events it has.
-
-    None if nothing is left before `settled`, or another process is counting.
-    """
+    """Counts a part; returns how many events, or None if nothing is due or another process counts."""
     with transaction():
         behind = rows("SELECT counted_until FROM inbox_figure_progress FOR UPDATE SKIP LOCKED")
         if not behind or settled <= behind[0][0]:

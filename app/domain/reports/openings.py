@@ -55,10 +55,7 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A conversation since its latest opening.
-
-    `is_answered`: whether a person answered after the contact had written.
-    """
+    """A conversation since its latest opening. `is_answered`: by a person, after the contact wrote."""
 
     opened_at: datetime
     first_received_at: datetime | None = None

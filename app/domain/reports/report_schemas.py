@@ -90,10 +90,7 @@ class ConversationReportSchema(ResponseBody):
 
 
 def represent(workspace_id: str, period: Period, dimension: str | None) -> dict[str, Any]:
-    """Returns the report as the API shows it.
-
-    `dimension`: one of DIMENSIONS to group by; None for no groups.
-    """
+    """Returns the report as the API shows it. `dimension`: one of DIMENSIONS, or None for no groups."""
     assert dimension is None or dimension in DIMENSIONS
     report, week = reports.read(workspace_id, period), reports.of_week(workspace_id, period)
     groups, others = reports.by(workspace_id, dimension, period) if dimension else (None, None)

@@ -104,10 +104,7 @@ def by(workspace_id: str, dimension: str, period: Period) -> tuple[dict[str, Fig
 
 @replica.may_read
 def of_week(workspace_id: str, period: Period) -> dict[tuple[int, int], Counter[str]]:
-    """Returns the counts of OF_WEEK by (day of the week, hour) in the period's zone; Monday is 1.
-
-    Takes one statement.
-    """
+    """Returns the counts of OF_WEEK by (weekday, hour) in the period's zone. Monday is weekday 1."""
     found: dict[tuple[int, int], Counter[str]] = {}
     values = {"workspace_id": workspace_id, "zone": period.zone.key, "measures": list(OF_WEEK)}
     for day, hour, measure, amount in rows(_OF_WEEK, {**values, "since": period.since, "until": period.until}):

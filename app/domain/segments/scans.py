@@ -78,10 +78,7 @@ class Scan:
 
 
 def count(workspace_id: str, condition: Mapping[str, Any]) -> Counted:
-    """Counts the contacts that meet the condition, for up to MOST_COUNTED_SECONDS.
-
-    The sample has the newest contacts.
-    """
+    """Counts contacts that meet the condition, for up to MOST_COUNTED_SECONDS; samples the newest."""
     number, is_complete = 0, False
     sample: list[str] = []
     for part in Scan(workspace_id, condition).parts(MOST_COUNTED_SECONDS):
@@ -110,10 +107,7 @@ def page(
 
 
 def variables(contact: Contact, further: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values that a filter can name, in the form that they have in events.
-
-    `further`: the contact's FURTHER_FIELDS.
-    """
+    """Returns the values that a filter can name, as in events. `further`: values of FURTHER_FIELDS."""
     shown = {**contacts.represent(contact), **further}
     written = {name: json.timestamp(value) for name, value in shown.items() if isinstance(value, datetime)}
     return {"contact": shown | written}

@@ -146,10 +146,7 @@ class Entries(NamedTuple):
 
 
 def find_entries(automation_id: str, segment_id: str, after: str, part: Part) -> Entries:
-    """Returns how a part of an oldest-first scan differs from the roll.
-
-    `after`: the last contact before the part.
-    """
+    """Compares a part of an oldest-first scan, which begins after the contact `after`, with the roll."""
     known = {id for (id,) in rows(_ROLL, (automation_id, segment_id, after, part.last_id, part.last_id))}
     return Entries([each for each in part.ids if each not in known], known.difference(part.ids))
 
@@ -164,10 +161,7 @@ def keep_entries(workspace_id: str, automation_id: str, segment_id: str, entries
 
 
 def drop_left() -> int:
-    """Removes up to ROLL_PART contacts from each of up to ten rolls whose schedules are gone.
-
-    Returns how many contacts were removed.
-    """
+    """Removes up to ROLL_PART contacts from up to ten rolls without schedules; returns how many."""
     return sum(_drop_some(automation_id, segment_id) for automation_id, segment_id in rows(_LEFT))
 
 
@@ -199,10 +193,7 @@ def _do_part(automation_id: str, key: str) -> bool:
 
 
 def _begin(schedule: _Schedule, listener: Listener, segment: Segment, contact_ids: Sequence[str]) -> Sequence[str]:
-    """Begins runs for the contacts, up to the first that is locked elsewhere.
-
-    Returns the contacts that it has handled.
-    """
+    """Begins runs, up to the first contact that is locked; returns the contacts that it handled."""
     further = scans.further_fields(contact_ids)
     triggers = timed_triggers.with_key(listener.triggers, schedule.key)
     kind = ENTERED if schedule.is_of_entries else KIND

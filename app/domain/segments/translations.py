@@ -156,10 +156,7 @@ class Translation:
             END)"""
 
     def _has_in_another_case(self, name: str) -> str:
-        """Returns SQL for whether the contact may have the field in another case.
-
-        `conditions.holds` finds such a field.
-        """
+        """Returns SQL for whether the contact may have the field in another case, which `holds` finds."""
         if not name.isascii():
             return "contact.custom_fields <> '{}'"
         written = json.dumps(name.lower()).decode()
@@ -230,10 +227,7 @@ class Translation:
 
 
 def needed_tags(condition: Mapping[str, Any]) -> list[str]:
-    """Returns the search keys that a contact's tags must have to meet the condition.
-
-    Empty if the condition needs no tag.
-    """
+    """Returns the search keys of the tags that a contact must have to meet the condition."""
     if "all" in condition:
         return [tag for each in condition["all"] for tag in needed_tags(each)]
     is_of_tags = condition.get("field") == "contact.tags" and condition["is"] in ("contains", "equals")
@@ -248,10 +242,7 @@ def _known(comparison: str, found: Any, value: Any) -> str:
 
 
 def _may_be_typed(column: str) -> str:
-    """Returns SQL for whether the text may be a typed number or time.
-
-    Only `comparisons` can read these.
-    """
+    """Returns SQL for whether only `comparisons` could read the text, as a typed number or time."""
     return f"({column} ~ '[0-9]' OR octet_length({column}) <> length({column}))"
 
 

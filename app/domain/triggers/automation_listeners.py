@@ -88,9 +88,7 @@ class Listener:
         return Start(workspace_id, self.id, self.version, contact_id, trace_id, goal=self.goal, **columns)
 
     def starts(self, observed: ObservedEvent) -> bool:
-        """Returns whether the event matches a trigger.
-        Replies that a run waited for match only with `also_replies`.
-        """
+        """Returns whether a trigger matches; for a reply that a run awaited, one with `also_replies`."""
         return any(
             is_of(trigger, observed, observed.variables) and (trigger.get("also_replies") or not observed.is_reply)
             for trigger in self.triggers

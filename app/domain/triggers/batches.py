@@ -50,10 +50,7 @@ def run(
 
 
 def run_each(tasks: Sequence[Callable[[Unit], T]], name: str = "unit", *, in_order: bool = True) -> list[T | Exception]:
-    """Like `run`, with a unit and a savepoint for each task.
-
-    The tasks may also run statements of their own.
-    """
+    """Like `run`, but each task has a unit and a savepoint, and may run statements of its own."""
     results: list[T | Exception] = []
     ends = time.monotonic() + LONG_SECONDS
     for task in tasks:

@@ -84,9 +84,7 @@ def _fault_of_pattern(pattern: str) -> str | None:
 
 
 def work_of(comparison: str, found: Any, value: Any) -> int:
-    """Returns the cost of a comparison, in the steps that a template's Budget counts.
-    Each element of one list is compared with each element of the other.
-    """
+    """Returns the cost of a comparison in steps of a template's Budget. Lists: every pair counts."""
     if comparison == "matches":
         return _STEPS_OF_MATCHES
     ones, others = (each if isinstance(each, list) else [each] for each in (found, value))
@@ -157,10 +155,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Returns a function that applies `holds` to two numbers or two times, also as people type them.
-
-    It returns False for any other values.
-    """
+    """Returns a function that applies `holds` to two numbers or two times; False for other values."""
     readings: tuple[Callable[[Any], Any], ...] = (number, moment, typed_number, typed_moment)
 
     def compare(found: Any, value: Any) -> bool:
@@ -193,10 +188,7 @@ def moment(value: Any) -> datetime | None:
 
 
 def typed_number(value: Any) -> float | None:
-    """Returns the value as a number; also reads numbers as people type them, such as "25 €".
-
-    Returns None for any other value, and for ambiguous text.
-    """
+    """Returns the number, also as people type it ("25 €"); None for other or ambiguous values."""
     if (plain := number(value)) is not None or not isinstance(value, str):
         return plain
     with suppress(ValueError):
@@ -205,10 +197,7 @@ def typed_number(value: Any) -> float | None:
 
 
 def typed_moment(value: Any) -> datetime | None:
-    """Returns the value as a time; also reads days as people type them.
-
-    Returns None for any other value, and for ambiguous text.
-    """
+    """Returns the time, also as a day that people type; None for other or ambiguous values."""
     if (plain := moment(value)) is not None or not isinstance(value, str):
         return plain
     with suppress(ValueError):

@@ -68,10 +68,7 @@ def at_time(condition: Mapping[str, Any], now: datetime) -> dict[str, Any]:
 
 
 def value_at(field: str, variables: Mapping[str, Any]) -> Any:
-    """Returns the value at the dotted path; None if there is none.
-
-    Ignores case in the names of custom fields.
-    """
+    """Returns the value at the dotted path, or None. Ignores case in the names of custom fields."""
     found = _value_at(field, variables)
     if found is not None or not field.startswith(CUSTOM):
         return found

@@ -58,10 +58,7 @@ def is_readable(value: Any) -> bool:
 
 
 class Unreadable(NamedTuple):
-    """A trigger that cannot read the date of some contacts: their number, and one of them.
-
-    `number` stops at MOST_COUNTED.
-    """
+    """A trigger that cannot read the dates of some contacts. `number` stops at MOST_COUNTED."""
 
     trigger: Trigger
     number: int
@@ -88,10 +85,7 @@ def unreadable_of_automation(automation_id: str) -> list[Unreadable]:
 
 
 def unreadable_of_contact(contact_id: str) -> dict[str, list[str]]:
-    """Returns the names of automations that cannot read a date of the contact, by custom field.
-
-    Up to MOST_TOLD.
-    """
+    """Returns the automations that cannot read a date of the contact: up to MOST_TOLD names by field."""
     waiting: dict[str, list[str]] = {}
     for key, name in rows(_OF_CONTACT, (contact_id, MOST_TOLD)):
         waiting.setdefault(field_of(timed_triggers.trigger_of(key)), []).append(name)
@@ -109,10 +103,7 @@ def _anniversaries(day: date, after: datetime) -> Iterable[date]:
 
 
 def _day(value: Any, zone: ZoneInfo) -> date | None:
-    """Returns the day of `value`, in `zone` if it is a time.
-
-    None if the value is not a date, or its year is out of range.
-    """
+    """Returns the day of a date, or of a time in `zone`; None for other values and for extreme years."""
     if not isinstance(value, str):
         return None
     try:

@@ -150,10 +150,7 @@ def _start(due: _Due, unit: Unit) -> None:
 
 
 def _contact(unit: Unit, about: Booking | Contact) -> Contact | None:
-    """Returns the contact; None if it has been deleted. Raises Busy.
-
-    For a booking, follows merges to the kept contact.
-    """
+    """Returns the contact, or None if deleted. Follows merges of a booking's contact. Raises Busy."""
     if isinstance(about, Contact):
         return about
     contact_id: str | None = about.contact_id

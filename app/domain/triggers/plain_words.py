@@ -85,10 +85,7 @@ def named(names: Names, identifier: Any, unknown: str) -> str:
 
 
 def condition(given: Mapping[str, Any]) -> str:
-    """Writes the condition in words, without "if".
-
-    A condition with faults raises KeyError or similar.
-    """
+    """Writes the condition in words, without "if". Raises KeyError or similar if it has faults."""
     for name, between in (("all", " and "), ("any", " or ")):
         if name in given:
             return between.join(map(_inner, given[name]))

@@ -84,10 +84,7 @@ def _cancel_awaited(unit: Unit, starter: Run, reason: Literal["request", "exit",
 
 
 def cancel_erased(unit: Unit, workspace_id: str, run_ids: Sequence[str]) -> None:
-    """Cancels the unfinished runs among `run_ids`, of a deleted contact.
-
-    The caller has locked the runs.
-    """
+    """Cancels the unfinished runs among `run_ids`, which the caller has locked, of a deleted contact."""
     unfinished = rows(
         """
         SELECT runs.id, runs.contact_id, automation_id, coalesce(name, '') FROM runs
@@ -131,11 +128,7 @@ def move_next(workspace_id: str, contact_id: str, kept_id: str, limit: int) -> b
 
 
 def adopted(unit: Unit, run: Run) -> Run:
-    """Returns the run, moved to the kept contact if its own has been merged. Raises Busy.
-
-    A merge moves some runs at once and the others in parts. `adopted` moves a run that executes or ends before its
-    part.
-    """
+    """Returns the run, moved to the kept contact if its own has been merged. Raises Busy."""
     while unit.get(Contact, run.workspace_id, "id", run.contact_id) is None:
         kept_id = kept(unit, run.contact_id)
         if kept_id is None:

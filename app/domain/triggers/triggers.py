@@ -144,10 +144,7 @@ def needs(consequences: Sequence[Consequence]) -> Iterator[Key]:
 
 
 def carry_out(consequence: Consequence, unit: Unit) -> None:
-    """Carries out the consequence. Begins or changes no run if the contact has been deleted.
-
-    Raises Busy.
-    """
+    """Carries out the consequence. Affects no run if the contact has been deleted. Raises Busy."""
     observed = consequence.observed
     if consequence.plans:  # before the contact is checked: a merge may have given the booking another contact
         waiting_starts.follow(unit, observed, consequence.listener)
@@ -186,10 +183,7 @@ class Lookup(NamedTuple):
 
 
 def _follow_at_once(unit: Unit, observed: Sequence[ObservedEvent]) -> bool:
-    """Carries out everything that follows from the events.
-
-    Returns False, with nothing done, if the events have to be left to the fan-out.
-    """
+    """Carries out all that follows. Returns False, with nothing done, if the fan-out must do that."""
     try:
         planned = plan(observed)
         if planned.rest is not None or _would_overtake(planned.consequences):

@@ -38,10 +38,7 @@ def new_secret() -> str:
 
 
 def create(change: Change) -> Effect:
-    """Creates the endpoint from the API fields and the sealed secret in `payload`.
-
-    Raises Conflict above the QUOTA.
-    """
+    """Creates the endpoint from `payload`, sealed secret included. Raises Conflict above the QUOTA."""
     payload = change.payload
     QUOTA.keep(change.workspace_id)
     Endpoint.insert(
@@ -59,10 +56,7 @@ def create(change: Change) -> Effect:
 
 
 def update(change: Change) -> Effect:
-    """Changes the given fields, for waiting deliveries too.
-
-    Raises NotFound if the endpoint has been deleted since the write was accepted.
-    """
+    """Changes the given fields, also for waiting deliveries. Raises NotFound."""
     _set(change, **change.payload)
     audit.record(change, "endpoint", change.target, change.payload)
     return Effect("changed", "endpoint", change.target)
@@ -154,10 +148,7 @@ def resend(change: Change) -> Effect:
 
 
 def drop_deleted() -> int:
-    """Deletes endpoints marked deleted an hour ago or earlier; returns how many.
-
-    Keeps endpoints with unfinished deliveries or sweeps.
-    """
+    """Deletes endpoints marked deleted over an hour ago, without unfinished work; returns how many."""
     return count(
         """
         DELETE FROM endpoints

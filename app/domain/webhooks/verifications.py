@@ -187,10 +187,7 @@ def _others(workspace_id: str, known: Sequence[Endpoint], cost_bytes: int) -> It
 
 
 def _forms(body: bytes, sent: bytes | None) -> list[tuple[bytes, Finding]]:
-    """Returns the forms in which the body may have been signed.
-
-    Each has the finding to report if `v1` matches that form.
-    """
+    """Returns the forms in which the body may have been signed, each with the finding if it matches."""
     as_it_is = Finding("Body", "good", "v1 matches: this is the body that was signed, byte for byte.")
     forms = [(body, as_it_is)]
     if (stripped := body.rstrip(b"\r\n")) != body:

@@ -59,10 +59,7 @@ _PHRASES = {
 
 
 def did(action: str, target_type: str) -> str:
-    """Returns what the actor did, up to the target's name: "resent the delivery".
-
-    An unknown action is named as it is.
-    """
+    """Returns what the actor did, up to the target's name, such as "resent the delivery"."""
     if action in _PHRASES:
         return _PHRASES[action]
     target = target_type.replace("_", " ")

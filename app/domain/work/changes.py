@@ -68,10 +68,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect of a write, and its resource.
-
-    With a `refusal`, the job fails but the effect is kept.
-    """
+    """The effect of a write, and its resource. With a `refusal`, it is kept although the job fails."""
 
     kind: Literal["made", "changed", "deleted"]
     resource_type: str

@@ -59,10 +59,7 @@ class NewEvent:
 
 
 def body(event_id: str | None, kind: str, at: datetime, workspace_id: str, data: Mapping[str, Any]) -> bytes:
-    """Returns the body that receivers get; no other code makes one.
-
-    `event_id`: None for the event of a run that no event started.
-    """
+    """Returns the body of an event. `event_id`: None if it is made only for a run, and sent nowhere."""
     document = {"id": event_id, "kind": kind, "created_at": at, "workspace_id": workspace_id, "data": data}
     return json.dumps(document)
 
@@ -76,10 +73,7 @@ class Recorder:
         self._pending: list[NewEvent] = []
 
     def record(self, kind: str, data: Mapping[str, Any], contact_id: str | None = None) -> None:
-        """Records an event for all endpoints that want its kind.
-
-        `contact_id`: the contact it is about, if any.
-        """
+        """Records an event for the endpoints that want its kind. `contact_id`: its contact, if any."""
         self._record(kind, data, contact_id, None)
 
     def record_for(self, endpoint_id: str, kind: str, data: Mapping[str, Any]) -> str:

@@ -72,10 +72,7 @@ class Room:
 
     @contextmanager
     def thread(self, key: Hashable, mail: Mail, *owners: str) -> Iterator[bool]:
-        """Takes a thread of the key for the mailboxes.
-
-        Yields False if no thread is free: the mailboxes are then rung for later.
-        """
+        """Takes a thread of the key, or yields False and rings for the mailboxes once one is free."""
         has_entered = self.enter(key, mail, *owners)
         try:
             yield has_entered

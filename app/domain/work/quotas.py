@@ -11,20 +11,14 @@ from app.models.jobs import Job
 
 @dataclass(slots=True)
 class Quota:
-    """The most rows of a model in a workspace.
-
-    `noun`: the plural of the model's name, with which the kinds of its jobs begin.
-    """
+    """The most rows of a model in a workspace. `noun`: the plural with which its kinds of jobs begin."""
 
     model: type[OwnedModel]
     most: int
     noun: str
 
     def check(self, workspace_id: str) -> None:
-        """Raises Conflict if there is no room for another row.
-
-        Does not raise while a deletion is queued, because it may make room.
-        """
+        """Raises Conflict like `keep`, unless a queued deletion may make room."""
         try:
             self.keep(workspace_id)
         except Conflict:
@@ -32,10 +26,7 @@ class Quota:
                 raise
 
     def keep(self, workspace_id: str) -> None:
-        """Raises Conflict if there is no room.
-
-        Exact, because a workspace's writes are applied one at a time.
-        """
+        """Raises Conflict if there is no room. Exact, because writes are applied one at a time."""
         if self.model.in_workspace(workspace_id).count() >= self.most:
             name = self.noun.replace("_", " ")
             raise Conflict(f"A workspace has at most {self.most:,} {name}. Delete one first.")

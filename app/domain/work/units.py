@@ -76,10 +76,7 @@ class Unit:
         self._began = time.monotonic()
 
     def begin_tasks(self) -> None:
-        """Starts the clock of `is_long`.
-
-        Call it after the reads for all tasks, which may take long but do not count as computing.
-        """
+        """Starts the clock of `is_long`. Call it after the reads, which do not count as computing."""
         self._began = time.monotonic()
 
     @property
@@ -89,10 +86,7 @@ class Unit:
 
     @property
     def now(self) -> datetime:
-        """The database's time at the unit's last read. Call it only after a read.
-
-        This time is no earlier than any change that the unit has seen.
-        """
+        """The database's time at the unit's last read, no earlier than any change that it has seen."""
         assert self._now is not None
         return self._now
 
@@ -169,10 +163,7 @@ class Unit:
         return self._recorders.setdefault(workspace_id, Recorder(workspace_id))
 
     def read(self, keys: Iterable[Key]) -> None:
-        """Reads and locks the rows with these keys, and the contacts of their bookings and identities.
-
-        Skips rows that the unit has.
-        """
+        """Reads and locks rows that it does not have, and the contacts of their bookings and identities."""
         wanted = dict.fromkeys(keys)
         for model in _READ:
             sought = [key for key in wanted if key.model is model and not self._has(key) and key not in self._written]
@@ -207,10 +198,7 @@ class Unit:
             raise
 
     def write(self) -> None:
-        """Writes each table with one statement for new rows, one for changed and one for dropped rows.
-
-        Call it once.
-        """
+        """Writes each table with one statement each for new, changed and dropped rows. Call it once."""
         final = {key: row for key, row in self._written.items() if key.name == "id"}
         for model in _MODELS:
             of_model = {key: row for key, row in final.items() if key.model is model}
