@@ -1,7 +1,4 @@
-"""Contact actions: how a broadcast reaches a contact, by a message or by starting an automation.
-
-A message goes to the contact's latest conversation on a connected channel.
-"""
+"""Contact actions: how a broadcast reaches a contact, by a message or by starting an automation."""
 
 from __future__ import annotations
 
@@ -69,7 +66,7 @@ class TooEarly(Exception):
 
 
 class SendMessage:
-    """Sends a broadcast's message to each contact. One unit of work serves several contacts."""
+    """Sends a broadcast's message to each contact's latest conversation on a connected channel."""
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast
@@ -189,7 +186,7 @@ class SendMessage:
 
 
 class StartAutomation:
-    """Starts a broadcast's automation for each contact. One unit of work serves several contacts."""
+    """Starts a broadcast's automation for each contact."""
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast
@@ -232,10 +229,7 @@ def of(broadcast: Broadcast) -> Action:
 
 
 def render(message: Mapping[str, Any], contact: Contact, timezone: str) -> tuple[str | None, Any]:
-    """Renders the text and template of a message for a contact. Raises TemplateError.
-
-    `timezone`: the workspace's, which templates can use.
-    """
+    """Returns the message's text and template, rendered for a contact. Raises TemplateError."""
     text, template = message.get("text"), message.get("template")
     if "{" not in f"{text}{template}":
         return text, template

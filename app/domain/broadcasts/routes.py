@@ -1,7 +1,4 @@
-"""Routes: on which channel a message reaches a contact, whether it may go, and how it arrives.
-
-Everything here is computed without locking any rows.
-"""
+"""Routes: which channel reaches a contact with a message, and whether it may go. Locks no rows."""
 
 from __future__ import annotations
 

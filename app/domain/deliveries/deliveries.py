@@ -82,7 +82,7 @@ def create(change: Change) -> Effect:
 
 
 def check(workspace_id: str, payload: Mapping[str, Any], *_: object) -> None:
-    """Raises like `find_sendable`, and Invalid for an endpoint that no queued write may create."""
+    """Raises like `find_sendable`; Invalid if the endpoint neither exists nor will be made by a job."""
     find_sendable(workspace_id, payload["event_id"])
     endpoint_id = payload["endpoint_id"]
     is_there = Endpoint.in_workspace(workspace_id).where(Endpoint.id == endpoint_id).exists()

@@ -49,7 +49,7 @@ def preview(workspace_id: str, filters: dict[str, Any]) -> dict[str, Any]:
 
 
 def payload(filters: dict[str, Any], reason: str, as_of: datetime | None) -> dict[str, Any]:
-    """Returns the payload of the job. `as_of`: None for now, and never in the future."""
+    """Returns the job's payload. `as_of`: None means now, and so does a time in the future."""
     present = now()
     return {"filter": filters, "reason": reason, "as_of": min(as_of or present, present).isoformat()}
 

@@ -14,10 +14,7 @@ from app.models.endpoints import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What happened, what comes next, and when; `at` is None without a time.
-
-    `is_moving`: whether the state may change within seconds.
-    """
+    """A delivery's state in words. `at`: when `next` occurs, if known. `is_moving`: may change soon."""
 
     happened: str
     next: str

@@ -51,10 +51,7 @@ class Wanted:
 
 
 def write(recorder: Recorder, *, but: str | None = None) -> None:
-    """Writes the recorded events in the current transaction. Bells ring when it commits.
-
-    `but`: an endpoint that gets none of the deliveries that are made in this transaction.
-    """
+    """Writes the recorded events; bells ring after the commit. `but`: gets no delivery made now."""
     if not (happened := recorder.take()):
         return
     workspace_id = recorder.workspace_id

@@ -64,7 +64,7 @@ def lease_seconds() -> float:
 
 
 def of(slow_until: datetime | None) -> Mail:
-    """Returns the lane of an endpoint that counts as slow until then."""
+    """Returns the lane of an endpoint that is slow until `slow_until`; None if it is not slow."""
     return SLOW if slow_until is not None and slow_until > clock.now() else FAST
 
 

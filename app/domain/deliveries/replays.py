@@ -169,7 +169,7 @@ class ReplayRowSchema(ResponseBody):
 
 
 def represent(replay: Replay) -> dict[str, Any]:
-    """Returns the replay as in the API."""
+    """Returns the replay as the API shows it."""
     chosen = replay_choices.whole(replay.filter)
     times = {name: datetime.fromisoformat(chosen[name]) for name in ("since", "until") if chosen[name]}
     return ReplaySchema.of(replay, filter=chosen | times)
@@ -194,7 +194,6 @@ class _Row:
 
 
 def _step(claimed: Sequence[Claimed]) -> None:
-    """Does one step of the replay, atomically."""
     with transaction():
         if not mailbox.holding(MAIL, claimed):
             log.warning("replay.not_held", replay=claimed[0].id)

@@ -147,7 +147,7 @@ class SweepSchema(ResponseBody):
 
 
 def represent(sweep: Sweep) -> dict[str, Any]:
-    """Returns the sweep as in the API."""
+    """Returns the sweep as the API shows it."""
     return SweepSchema.of(sweep, status="running" if sweep.finished_at is None else "finished", count=sweep.matched)
 
 
@@ -170,7 +170,6 @@ class _Found:
 
 
 def _step(claimed: Sequence[Claimed]) -> None:
-    """Does one step of the sweep, atomically."""
     with transaction():
         if not mailbox.holding(MAIL, claimed):
             log.warning("sweep.not_held", sweep=claimed[0].id, endpoint=claimed[0].owner)
@@ -215,10 +214,7 @@ def _next(sweep: Sweep) -> _Found:
 
 
 def _look(sweep: Sweep) -> list[tuple[str, bool]]:
-    """Returns the next deliveries in the index, and whether the sweep applies to each.
-
-    Reads a fixed number, so that a step costs the same however few match.
-    """
+    """Returns the next STEP deliveries in the index, and whether the sweep applies to each."""
     chosen, parameters = _choice(sweep.action, sweep.statuses, sweep.kinds, sweep.since, sweep.until)
     bounds = (sweep.endpoint_id, sweep.position, sweep.endpoint_id, sweep.last_id, sweep.position, sweep.last_id)
     # The condition of the index deliveries_undelivered. Delivered ones are only in the index of all deliveries.

@@ -55,7 +55,7 @@ def check_version() -> str:
 
 
 def check_database() -> str:
-    """Checks that PostgreSQL is writable, its clock right, and the pooler's session settings ours."""
+    """Checks PostgreSQL: writable, with a right clock, and with our settings in a pooler's sessions."""
     [(version,)] = database.rows("SHOW server_version")
     found = dict(database.rows("SELECT name, current_setting(name) FROM unnest(%s) AS name", (list(database.SESSION),)))
     if found != database.SESSION:

@@ -106,7 +106,7 @@ def note(found: Iterable[Queue]) -> int:
 
 
 def samples(length: timedelta) -> dict[str, list[Sample]]:
-    """Returns the samples of each queue in the last `length`, oldest first; at most of one day."""
+    """Returns the samples of each queue in the last `length`, one day at most, oldest first."""
     found: dict[str, list[Sample]] = {name: [] for name in NAMES.values()}
     query = """
         SELECT queue, starts_at, depth, oldest_seconds FROM queue_minutes

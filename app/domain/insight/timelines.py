@@ -104,10 +104,7 @@ class _Reader:
         return [RunStep(**dict(zip(_STEP, row, strict=True))) for row in rows(_STEPS, self._values())]
 
     def writes(self, first_results: Mapping[str, str]) -> list[Entry]:
-        """Returns entries for the jobs in `first_results`, and for the contact's waiting and failed jobs.
-
-        `first_results` maps a job to its place: directly below the oldest of its results.
-        """
+        """Returns entries for the jobs in `first_results`, and for the contact's waiting and failed jobs."""
         found = rows(_JOBS, self._values() | {"job_ids": list(first_results)})
         jobs = [Job(**dict(zip(_JOB, row, strict=True))) for row in found]
         return [Entry(first_results.get(job.id) or _place(job.id), "write", job.created_at, job) for job in jobs]
@@ -134,7 +131,7 @@ def _place(identifier: str) -> str:
 
 
 def _first_results(*results: Any) -> dict[str, str]:
-    """Returns the place of each job that caused these rows: below the oldest of its results."""
+    """Returns the place of each job that caused `results`: below the oldest of its results."""
     newest_first = sorted(results, key=lambda row: _place(row.id), reverse=True)
     return {row.job_id: row.id.rpartition("_")[2] + "0" for row in newest_first if row.job_id}
 

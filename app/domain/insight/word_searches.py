@@ -26,10 +26,7 @@ class Findings:
 
 
 def find(text: str, workspace_id: str, with_messages: bool) -> Findings:
-    """Finds contacts by parts of names and identifiers, and messages by the beginnings of words.
-
-    Costs as much as one search in the list of contacts and one in the list of messages.
-    """
+    """Finds contacts by parts of names and identifiers, and messages by the beginnings of words."""
     words = words_of(text)
     if not words:
         return Findings([], [], False)

@@ -62,10 +62,7 @@ def find(actor_id: str | None, key: RequestKey) -> Job | None:
 
 
 def find_taken(actor_id: str | None, key: RequestKey) -> Job:
-    """Returns the job of a key that `writes.accept` found taken.
-
-    Raises IdempotencyKeyReused like `find`, and NotFound if the key or its job has been deleted since.
-    """
+    """Returns the job of a key that was found taken. Raises like `find`, and NotFound if it is gone."""
     job = _job_of(actor_id, key)
     if job is None:
         raise NotFound

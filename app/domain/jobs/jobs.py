@@ -70,8 +70,7 @@ def give_way(job_id: str) -> None:
 def wait(job: Job, seconds: float) -> Job:
     """Returns the job once it has ended, or after `seconds`.
 
-    Returns at once if the workspace or the process has no thread left for waiting: other requests need the threads of
-    `web`.
+    Returns at once if the workspace or process has no thread left for waiting: `web` needs threads for others.
     """
     if job.is_finished:
         return job

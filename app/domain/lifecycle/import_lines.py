@@ -42,10 +42,7 @@ def read(texts: Iterable[bytes]) -> Lines:
 
 
 def read_list(text: str) -> Lines:
-    """Reads a JSON list of contacts, as exports write it. Raises Invalid like `read`.
-
-    Null counts as not given, like an empty cell of a table.
-    """
+    """Reads an exported JSON list of contacts; null counts as not given. Raises Invalid like `read`."""
     try:
         contacts = json.loads(text)
     except ValueError as error:

@@ -83,10 +83,7 @@ def _is_known(name: str) -> bool:
 
 
 def _rows(lines: Lines, delimiter: str) -> Iterator[tuple[int, Sequence[str], str]]:
-    """Yields (number of the first line, cells, reason) for rows that are not empty.
-
-    `reason`: why the row cannot be read; "" if it can.
-    """
+    """Yields (first line's number, cells, why it cannot be read or "") for rows that are not empty."""
     reader = csv.reader(lines, delimiter=delimiter)
     for count in range(MOST_LINES + 1):
         lines.begin_row()

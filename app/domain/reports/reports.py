@@ -1,7 +1,4 @@
-"""Reports of the inbox, read from its figures: by period, step, dimension and hour of the week.
-
-A read costs the same for any number of conversations and messages.
-"""
+"""Reports of the inbox, read from its figures. The cost does not grow with the messages."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class Figures:
             self.counts[measure] += amount
 
     def add(self, other: Figures) -> None:
-        """Adds the counts and histograms of `other` to these."""
+        """Adds the counts and histograms of `other`."""
         self.counts.update(other.counts)
         for name, histogram in other.histograms.items():
             self.histograms[name].update(histogram)

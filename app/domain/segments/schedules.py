@@ -46,10 +46,7 @@ ROLL_PART = 5_000
 
 
 class _Schedule(NamedTuple):
-    """A due schedule. `began_at`: when the occurrence began; now if it begins with this part.
-
-    `timezone`: the workspace's.
-    """
+    """A due schedule. `began_at`: of the occurrence, or now. `timezone`: of the workspace."""
 
     automation_id: str
     key: str

@@ -38,10 +38,7 @@ def update(change: Change) -> Effect:
 
 
 def delete(change: Change) -> Effect:
-    """Deletes the segment.
-
-    Raises NotFound, and Conflict if a published automation starts runs for it or a scheduled broadcast uses it.
-    """
+    """Deletes the segment. Raises NotFound; Conflict if a schedule or scheduled broadcast uses it."""
     segment = Segment.find(change.workspace_id, change.target)
     for automation_id, name in rows(_USERS, (segment.id,)):
         raise Conflict(

@@ -99,10 +99,7 @@ class Listener:
         return bool(timed_triggers.concerned(self.triggers, observed.event.kind))
 
     def may_exit_on(self, observed: ObservedEvent) -> bool:
-        """Returns whether an exit may match the event for some run.
-
-        A condition that names the run counts as true here. `exits_on` decides it.
-        """
+        """Returns whether an exit may match the event for some run; `exits_on` decides about a run."""
         return any(is_of(each, observed, {} if _names_run(each) else observed.variables) for each in self.exits)
 
     def exits_all_on(self, observed: ObservedEvent) -> bool:
@@ -114,18 +111,12 @@ class Listener:
         return any(is_of(each, observed, observed.variables | of_run(run)) for each in self.exits)
 
     def may_reach_goal_on(self, observed: ObservedEvent) -> bool:
-        """Returns whether the event may be the goal for some run.
-
-        A condition that names the run counts as true here. `reaches_goal_on` decides it.
-        """
+        """Returns whether the event may be the goal for some run; `reaches_goal_on` decides about a run."""
         goal = self.goal
         return goal is not None and is_of(goal, observed, {} if _names_run(goal) else observed.variables)
 
     def reaches_goal_on(self, observed: ObservedEvent, run: Run) -> bool:
-        """Returns whether the event is the goal for `run`.
-
-        False if the run has already reached its goal, or the event came after the run's time for it.
-        """
+        """Returns whether the event is the goal for `run`: not reached before, and within the run's time."""
         if self.goal is None or run.goal_until is None or observed.event.at > run.goal_until:
             return False
         return is_of(self.goal, observed, observed.variables | of_run(run))

@@ -66,7 +66,7 @@ class Unreadable(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key of the trigger."""
+        """The trigger's key, as `timed_triggers.key_of` makes it."""
         return timed_triggers.key_of(self.trigger)
 
     @property

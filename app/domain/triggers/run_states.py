@@ -78,7 +78,7 @@ _GIVEN = [each.name for each in dataclasses.fields(Start) if each.name not in ("
 
 
 def needs(workspace_id: str, automation_id: str, contact_ids: Collection[str]) -> list[Key]:
-    """Returns the keys that beginning runs for the contacts gets: the contacts and their enrolments."""
+    """Returns the keys that beginning runs needs: of the contacts and of their enrolments."""
     return [
         sets.key(model, workspace_id, "id", row_id)
         for each in contact_ids

@@ -45,10 +45,7 @@ class _Scan(NamedTuple):
 
 
 def count_others(workspace_id: str, automation_id: str) -> int:
-    """Returns how many timed triggers the workspace's other published automations have.
-
-    Leaves out schedules: `schedules.count_others` counts them.
-    """
+    """Counts the timed triggers, except schedules, of the workspace's other published automations."""
     others = "SELECT count(*) FROM timed_triggers WHERE workspace_id = %s AND automation_id <> %s AND NOT is_ended"
     return int(rows(others, (workspace_id, automation_id))[0][0])
 
@@ -63,15 +60,12 @@ def watch(workspace_id: str, automation_id: str, triggers: Collection[Trigger]) 
 
 
 def begin_again(workspace_id: str) -> None:
-    """Scans contacts for dates again, because the workspace's time zone has changed."""
+    """Restarts the scans for dates, because the workspace's time zone has changed."""
     count(_AGAIN, (workspace_id,))
 
 
 def go_on() -> int:
-    """Does the next parts of the scans; returns how many rows these parts covered.
-
-    In each round, every workspace gets one part.
-    """
+    """Scans some parts, one of each workspace in turn; returns how many rows these parts covered."""
     count(_HOLD_BACK)
     ends, done = time.monotonic() + SLICE_SECONDS, 0
     while scans := rows(_UNDER_WAY):

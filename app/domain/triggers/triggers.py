@@ -170,10 +170,7 @@ def carry_out(consequence: Consequence, unit: Unit) -> None:
 
 
 class Lookup(NamedTuple):
-    """A search for runs that an event may concern.
-
-    `recorded_at`: when the event was recorded; None if this transaction recorded it.
-    """
+    """A search for the runs that an event may concern. `recorded_at`: as in ObservedEvent."""
 
     number: int
     contact_id: str

@@ -1,7 +1,4 @@
-"""Waiting starts: runs to start before a booking, or on a date of a contact.
-
-They are created, moved and dropped as bookings and contacts change.
-"""
+"""Waiting starts: keeps the runs to start before a booking, or on a contact's date, up to date."""
 
 from __future__ import annotations
 

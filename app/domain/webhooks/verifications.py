@@ -64,10 +64,7 @@ class _Key:
 
 @dataclass(slots=True)
 class _Sent:
-    """What is known of the delivery. `endpoints`: whose secrets may have signed it.
-
-    `body`: None if the delivery is unknown or its body is no longer kept.
-    """
+    """The delivery: its body, None if unknown, and the endpoints whose secrets may have signed it."""
 
     endpoints: Sequence[Endpoint]
     body: bytes | None

@@ -167,10 +167,7 @@ def _trace(spans: Spans, happened: Sequence[NewEvent]) -> None:
 
 
 def find(workspace_id: str, event_id: str) -> Event:
-    """Returns the event. After its retention, rebuilds it from a delivery, without the body.
-
-    Raises NotFound if no delivery of the event is left either.
-    """
+    """Returns the event; after its retention, rebuilt from a delivery, without body. Raises NotFound."""
     try:
         return Event.find(workspace_id, event_id)
     except NotFound:
@@ -209,10 +206,7 @@ def of_contact(contact_id: str) -> Iterator[dict[str, Any]]:
 
 
 def erase(event_ids: list[str]) -> set[str]:
-    """Replaces the contact in the bodies by its id alone.
-
-    Returns the external ids, e-mail addresses and phone numbers that the bodies contained.
-    """
+    """Replaces the contact in the bodies by its id; returns the identifiers that they contained."""
     known: set[str] = set()
     erased = {}
     for event_id, kind, at, workspace_id, contact_id, content in rows(

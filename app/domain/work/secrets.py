@@ -110,10 +110,7 @@ def reencrypt() -> Found:
 
 
 def unreadable() -> str | None:
-    """Returns the id of an endpoint, channel or queued write whose secret no key decrypts.
-
-    None if there is none. Looks only at each place's `sample`.
-    """
+    """Returns the id of a row whose secret no key decrypts, or None. Looks only at each `sample`."""
     for place in PLACES:
         for row_id, *columns in rows(place.sample):
             sealed = [bytes(column) for column in columns if column is not None]
