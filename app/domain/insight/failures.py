@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ MOST_COUNTED = 10_000
 MOST_COUNTED_TOGETHER = 500_000
 # A group is ongoing if it failed within this time, unless its endpoint is stopped or deleted.
 GOES_ON = timedelta(minutes=15)
+_ByStep = dict[datetime, tuple[int, int]]  # failures, and final ones among them, by the step's beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +85,6 @@ class Stopped:
     held_now: int
 
 
-@dataclass(slots=True)
-class _Counted:
-    failed: int = 0
-    final: int = 0
-    steps: dict[datetime, int] = field(default_factory=dict)
-
-
 @replica.may_read
 def groups(
     workspace_id: str | None = None,
@@ -125,7 +119,7 @@ def groups(
     present = _now([row for row in newest if row[1] == "delivery"], most)
     present_time = now() if is_past else at
     made = [
-        _group(row, present_time, counted.get(row[0], _Counted()), steps, present.get(row[0], {})) for row in newest
+        _group(row, present_time, counted[row[0]], steps, present.get(row[0], {})) for row in newest
     ]
     made.sort(key=lambda group: (group.goes_on, group.failed if order == "largest" else 0, group.last_seen_at))
     return Groups(since, until, steps, made[::-1], len(found) > MOST_GROUPS, most)
@@ -151,29 +145,27 @@ def stopped(workspace_id: str | None = None, limit: int = 50) -> list[Stopped]:
 
 
 def _group(
-    row: Sequence[Any], at: datetime, counted: _Counted, steps: Sequence[datetime], present: Mapping[str, int]
+    row: Sequence[Any], at: datetime, counted: _ByStep, steps: Sequence[datetime], present: Mapping[str, int]
 ) -> Group:
     _, kind, *_, last_seen_at, is_stopped = row
     is_delivery = kind == "delivery"
     return replace(
         Group(*row[:-1]),
         goes_on=last_seen_at > at - GOES_ON and not is_stopped,
-        failed=counted.failed,
-        final=counted.final,
-        counts=[counted.steps.get(step, 0) for step in steps],
+        failed=sum(failed for failed, _ in counted.values()),
+        final=sum(final for _, final in counted.values()),
+        counts=[counted.get(step, (0, 0))[0] for step in steps],
         failed_now=present.get("failed", 0) if is_delivery else None,
         held_now=present.get("held", 0) if is_delivery else None,
         untried_now=present.get("untried", 0) if is_delivery else None,
     )
 
 
-def _counted(group_ids: Sequence[int], window: Window, since: datetime, until: datetime) -> dict[int, _Counted]:
-    counted: dict[int, _Counted] = {id: _Counted() for id in group_ids}
+def _counted(group_ids: Sequence[int], window: Window, since: datetime, until: datetime) -> dict[int, _ByStep]:
+    counted: dict[int, _ByStep] = {id: {} for id in group_ids}
     values = {"step": window.step, "ids": list(group_ids), "since": since, "until": until}
     for id, step, failed, final in rows(_COUNTS.format(grain=window.grain), values):
-        each = counted[id]
-        each.failed, each.final = each.failed + failed, each.final + final
-        each.steps[step] = failed
+        counted[id][step] = failed, final
     return counted
 
 

@@ -72,14 +72,19 @@ class Recorder:
         self.cause = Cause(None, "")
         self._pending: list[NewEvent] = []
 
-    def record(self, kind: str, data: Mapping[str, Any], contact_id: str | None = None) -> None:
-        """Records an event for the endpoints that want its kind. `contact_id`: its contact, if any."""
-        self._record(kind, data, contact_id, None)
+    def record(
+        self, kind: str, data: Mapping[str, Any], contact_id: str | None = None, only: tuple[str, str] | None = None
+    ) -> None:
+        """Records an event. `contact_id`: the contact that it is about, if any. `only`: as in NewEvent."""
+        event_id, at = ids.new("evt"), clock.now()
+        content = body(event_id, kind, at, self.workspace_id, data)
+        tag = data.get("tag")
+        self._pending.append(NewEvent(event_id, kind, contact_id, self.cause, content, at, only, tag))
 
     def record_for(self, endpoint_id: str, kind: str, data: Mapping[str, Any]) -> str:
         """Records an event for one endpoint, whether or not it wants the kind; returns the delivery's id."""
         delivery_id = ids.new("dlv")
-        self._record(kind, data, None, (endpoint_id, delivery_id))
+        self.record(kind, data, only=(endpoint_id, delivery_id))
         return delivery_id
 
     def mark(self) -> int:
@@ -103,12 +108,6 @@ class Recorder:
         """Takes the events that are not yet written. The caller must `insert` them."""
         happened, self._pending = self._pending, []
         return happened
-
-    def _record(self, kind: str, data: Mapping[str, Any], contact_id: str | None, only: tuple[str, str] | None) -> None:
-        event_id, at = ids.new("evt"), clock.now()
-        content = body(event_id, kind, at, self.workspace_id, data)
-        tag = data.get("tag")
-        self._pending.append(NewEvent(event_id, kind, contact_id, self.cause, content, at, only, tag))
 
 
 def insert(workspace_id: str, happened: Sequence[NewEvent], *, is_mail: bool) -> None:
@@ -158,11 +157,7 @@ def _trace(spans: Spans, happened: Sequence[NewEvent]) -> None:
             tracing.span_of(event.id),
             tracing.span_of(cause_id) if cause_id else None,
             (at, at),
-            {
-                "messaging.system": "bellhop",
-                "messaging.operation.type": "send",
-                "messaging.message.id": event.id,
-            },
+            {"messaging.system": "bellhop", "messaging.operation.type": "send", "messaging.message.id": event.id},
         )
 
 
