@@ -94,7 +94,7 @@ class SendMessage:
         return max(int(most) - under_way(self._broadcast.id), 0)
 
     def needs(self, contact_ids: Sequence[str]) -> list[Key]:
-        """Returns the keys to lock: the contacts."""
+        """Returns the keys of the contacts, to be locked together."""
         return [sets.key(Contact, self._broadcast.workspace_id, "id", each) for each in contact_ids]
 
     def prefetch(self, contact_ids: Sequence[str], unit: Unit) -> None:
@@ -224,7 +224,7 @@ Action = SendMessage | StartAutomation
 
 
 def of(broadcast: Broadcast) -> Action:
-    """Returns the broadcast's action: SendMessage or StartAutomation."""
+    """Returns SendMessage if the broadcast has a message, and StartAutomation if not."""
     return StartAutomation(broadcast) if broadcast.message is None else SendMessage(broadcast)
 
 

@@ -108,5 +108,5 @@ def speed_up(endpoint_ids: Collection[str]) -> None:
     )
 
 
-# Retries. Each joins its endpoint's lane when it falls due.
+# A retry joins its endpoint's lane when it falls due.
 WAITING = Waiting(FAST, "next_attempt_at", ring)

@@ -114,12 +114,12 @@ def value_of(path: str) -> str:
 
 
 def quoted(text: Any, longest: int = 40) -> str:
-    """Puts the text in quotes, and truncates it."""
+    """Puts the text in quotes and on one line, cut to `longest` characters."""
     return f"“{cut(str(text), longest)}”"
 
 
 def cut(text: str, longest: int) -> str:
-    """Puts the text on one line, and truncates it with an ellipsis."""
+    """Puts the text on one line. Cuts it to `longest` characters, the ellipsis included."""
     line = " ".join(text.split())
     return line if len(line) <= longest else f"{graphemes.cut(line, longest - 1).rstrip()}…"
 
