@@ -118,9 +118,7 @@ def groups(
     most = min(MOST_COUNTED, MOST_COUNTED_TOGETHER // len(newest))
     present = _now([row for row in newest if row[1] == "delivery"], most)
     present_time = now() if is_past else at
-    made = [
-        _group(row, present_time, counted[row[0]], steps, present.get(row[0], {})) for row in newest
-    ]
+    made = [_group(row, present_time, counted[row[0]], steps, present.get(row[0], {})) for row in newest]
     made.sort(key=lambda group: (group.goes_on, group.failed if order == "largest" else 0, group.last_seen_at))
     return Groups(since, until, steps, made[::-1], len(found) > MOST_GROUPS, most)
 

@@ -46,6 +46,8 @@ _LONGEST_REMEMBERED = 200
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9:.]{5,15}([Zz]|[+-][0-9]{2}:?[0-9]{2})?)?", re.ASCII)
+
+
 def fault_of_value(comparison: str, condition: Mapping[str, Any]) -> str | None:
     """Returns the fault of the `value` of a condition without `other`, in a sentence; None if valid."""
     if "value" not in condition:
