@@ -31,6 +31,8 @@ class BellhopError(Exception):
 class SettingsError(BellhopError):
     """A setting is missing or wrong; `detail` names it. Only operators see this error."""
 
+    slug = "internal-error"
+
 
 class Malformed(BellhopError):
     """The request cannot be read; `detail` says where."""
