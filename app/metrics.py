@@ -153,7 +153,10 @@ def serve(host: str, port: int, process_type: str, patience_seconds: float = 0) 
 
 
 def serve_shared(host: str, port: int, process_type: str) -> None:
-    """Serves the metrics of all processes that share the files. Blocks until no other process does."""
+    """Waits until no other process serves the shared metrics, and then serves them.
+
+    They are the metrics of all processes that share the files.
+    """
     # The lock ends with the process that serves; another process then gets the lock.
     lock = os.open(Path(os.environ[SHARED]) / "served", os.O_CREAT | os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)

@@ -69,7 +69,7 @@ class Window:
         self._full = len(self.started) >= self._size
 
     def end(self, request: Hashable, succeeded: bool, seconds: float, now: float) -> None:
-        """Ends a request that took `seconds`, and adjusts the size of the window."""
+        """Notes that a request has ended after `seconds`. May grow or shrink the window."""
         began = self.started.pop(request)
         self._slow |= seconds >= pacing.SLOW_SECONDS
         self._quick = self._quick + 1 if succeeded and seconds < pacing.SLOW_SECONDS else 0

@@ -59,7 +59,7 @@ class DeliverySender(Dispatcher[Dispatch, Outcome]):
 
     @property
     def most_new(self) -> int:
-        """The number of owners that can get a request in one cycle."""
+        """Half the capacity: about as many new owners as can get a first request in one cycle."""
         return self._pace.capacity // 2
 
     def gather(self, cycle_seconds: float) -> None:

@@ -1,7 +1,9 @@
 """The `messages` process: sends messages over channels, and processes arrivals.
 
-It also wakes receipts and fetches that wait, when their time comes. Its queues are `messages`, `read-receipts` (tell
-providers which messages members have read), `arrivals`, and `fetches` (download files of arrivals and for runs).
+It also wakes fetches when their retry is due, and receipts that came before the messages they are about.
+
+Its queues are `messages`, `read-receipts` (tell providers which messages members have read), `arrivals`, and `fetches`
+(download files of arrivals and for runs).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages between contacts and the workspace."""
+"""Messages: listing, sending and resending them, and changing or deleting scheduled ones."""
 
 from __future__ import annotations
 

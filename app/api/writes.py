@@ -25,7 +25,7 @@ from app.models.jobs import Job
 
 LONGEST_WAIT_SECONDS = 30
 
-# The first `wait`. Its group is empty if the value is not a number.
+# Matches the first `wait` of a Prefer header. The group has its seconds; None if they are not a number.
 _WAIT = re.compile(r'(?:^|,)\s*wait(?![^\s=,;])\s*(?:=\s*"?(\d+(?:\.\d*)?)"?\s*(?=[,;]|$))?', re.IGNORECASE)
 
 

@@ -139,7 +139,7 @@ class Telegram(ChannelKind):
         return Request("POST", _address(account, method), {"Content-Type": content_type}, body)
 
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """Returns SENT with the message's identifier; UNKNOWN if the answer does not say what happened."""
+        """Returns the verdict. SENT has the message's identifier; UNKNOWN if it may have been accepted."""
         return verdict_of(answer, chat=outgoing.to)
 
     def instead(self, outgoing: Outgoing, answer: Answer) -> Outgoing | None:
@@ -169,7 +169,10 @@ class Telegram(ChannelKind):
         return _call(account, "getFile", {"file_id": media.ref})
 
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
-        """Returns the download; FAILED for files that bots cannot get, such as those above 20 MB."""
+        """Returns the request that downloads the file, or the verdict if there is none.
+
+        The verdict is FAILED for files that bots cannot get, such as those above 20 MB.
+        """
         file = result_of(answer)
         path = file.get("file_path") if isinstance(file, dict) else None
         if isinstance(path, str) and path:

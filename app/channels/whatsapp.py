@@ -209,7 +209,7 @@ class WhatsApp(ChannelKind):
         return _posting(account, envelope | _content(outgoing, prepared))
 
     def sent(self, outgoing: Outgoing, answer: Answer) -> Verdict:
-        """Returns SENT with the message's identifier; UNKNOWN if the answer does not say what happened."""
+        """Returns the verdict. SENT has the message's identifier; UNKNOWN if it may have been accepted."""
         return judge(answer, True, _first_message)
 
     def challenged(self, account: Account, query: Mapping[str, str]) -> str | None:
@@ -237,7 +237,7 @@ class WhatsApp(ChannelKind):
         return Request("GET", address, _authorization(account))
 
     def located(self, account: Account, answer: Answer) -> Request | Verdict:
-        """Returns the request for the download, which needs the token, too; or the verdict without one."""
+        """Returns the request that downloads the file, with the token; or the verdict if there is none."""
         verdict = judge(answer, False, lambda document: _text_of(document, "url"))
         if verdict.provider_id is None:
             return verdict

@@ -44,9 +44,10 @@ Call = Callable[[Sequence[Any]], dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """An action of operators on rows of a noun: its `help`, and its participle `done`.
+    """An action of operators on rows of a noun. `help`: the help text of its command.
 
-    `among`: the statuses that `--all` covers. If it is empty, each row has to be named.
+    `done`: its participle, under which the output counts the rows that were not refused. `among`: the statuses that
+    `--all` covers. If it is empty, each row has to be named.
     """
 
     help: str

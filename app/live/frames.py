@@ -1,4 +1,4 @@
-"""Frames: server-sent events as bytes, built once for all streams of a member or visitor."""
+"""Frames: server-sent events as bytes. A frame with a place fits only the streams of one actor."""
 
 from __future__ import annotations
 

@@ -14,8 +14,9 @@ from app.migrations.scripts import Batches, Index, Step, Transaction
 
 log = structlog.get_logger(__name__)
 
-# Everybody else queues behind a lock request. So a transaction waits at most this long for its locks, all together.
-# Then it tries again after a growing pause, in which the queue can empty.
+# Everybody else queues behind a lock request. So the statements of a transaction wait for locks for about WAITS_MS in
+# all, but each may wait for WAITS_AT_LEAST_MS. After a growing pause, in which the queue can empty, the transaction is
+# tried again.
 WAITS_MS, WAITS_AT_LEAST_MS = 500, 20
 PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 10.0
 # An index of a smaller table is built under a lock, which takes milliseconds.
@@ -101,7 +102,7 @@ def _build_in_pieces(index: Index, name: str) -> None:
 
 def _concurrently(index: Index, name: str, table: str) -> None:
     log.info("migration.builds_index", index=name, table=table)
-    # The build waits for every open transaction, and blocks none.
+    # No timeout: the build waits for every open transaction, but blocks no reads or writes meanwhile.
     rows("SET statement_timeout = 0")
     try:
         # Drops the invalid index that an interrupted build leaves.

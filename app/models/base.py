@@ -98,7 +98,7 @@ class OwnedModel(BaseModel):
 
 
 class MailModel(OwnedModel):
-    """A table whose rows are mail while they have `due_at`; `app/mailbox` maintains these columns."""
+    """A table whose rows are mail while they have `due_at`: workers claim them with `app/mailbox`."""
 
     due_at = TimeField(null=True)
     leased_until = TimeField(null=True)

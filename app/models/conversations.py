@@ -30,7 +30,7 @@ class Conversation(OwnedModel):
     """
 
     PREFIX = "cnv"
-    # The sender paces conversations without the contact's lock.
+    # `paced_until` does change, but only the sender sets it, without the contact's lock. So no unit may overwrite it.
     FIXED: ClassVar[frozenset[str]] = frozenset({"channel_id", "created_at", "paced_until"})
     FILTERS: ClassVar[tuple[str, ...]] = ("status", "channel_id", "contact_id")
 
@@ -234,7 +234,7 @@ class Message(MailModel):
     def latest(
         cls, conversation_id: str, last_at: At, last_id: str | None, limit: int, *, with_scheduled: bool = True
     ) -> list[Message]:
-        """Returns up to `limit` messages of the conversation after that position, newest first.
+        """Returns the conversation's first `limit` messages after (`last_at`, `last_id`), newest first.
 
         Sorts by `at`, the provider's time or, without one, the time of creation. `last_at` None: from the newest.
         """
@@ -248,7 +248,10 @@ class Message(MailModel):
 
     @classmethod
     def scheduled(cls, filters: Mapping[str, Any], last_at: At, last_id: str | None, limit: int) -> list[Message]:
-        """Returns the next `limit` scheduled messages after the position. `filters`: values by column."""
+        """Returns the first `limit` scheduled messages after (`last_at`, `last_id`), the next first.
+
+        `last_at` None: from the first. `filters`: values by column.
+        """
         named = [getattr(cls, name) == value for name, value in filters.items()]
         query = cls.select().where(cls.send_at.is_null(False), *named)
         if last_at is not None:

@@ -55,7 +55,7 @@ class Delivery(MailModel):
         if "status_code" in filters:
             query = query.where(cls.last_status == filters["status_code"])
             if not 200 <= filters["status_code"] < 300:
-                query = query.where(cls.last_error_code.is_null(False))  # as in the condition of the index
+                query = query.where(cls.last_error_code.is_null(False))  # redundant; lets the planner use the index
         return query
 
     @classmethod

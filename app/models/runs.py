@@ -26,10 +26,10 @@ _FAILED, _CODE = "failure IS NOT NULL", "(failure->>'code')"
 class Run(MailModel):
     """A run. It changes only in a transaction that has locked its contact.
 
-    `step` is the step to take next, or the one that waits. A wait ends when its `answer` arrives or at its time
-    (`resume_at`); both make the run mail. `taken` counts steps, `unbroken` those since the last wait, `logged` entries
-    of the log. Until `goal_until`, an event may reach the goal; null if no event can. `is_counted`: the run is also
-    counted by version and step, not only by automation.
+    `step`: the step to take next, or the one that waits. A wait ends when its `answer` arrives, or at `resume_at`. Then
+    `due_at` is set, so that a worker continues the run. `taken`: the steps taken so far. `unbroken`: the steps since
+    the last wait. `logged`: the entries of its log. `goal_until`: until when an event may reach the goal; null if no
+    event can. `is_counted`: the run is also counted by version and step, not only by automation.
     """
 
     # What a run was started with. `contact_id` (changed by a merge) and `version` (changed by a move) are left out.

@@ -1,4 +1,4 @@
-"""Uploads: files that are, or will be, attached to messages or saved replies."""
+"""Uploads: files that are, or may be, attached to messages, saved replies or broadcasts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from app.models.base import MailModel, TimeField, json_field
 
 
 class Upload(MailModel):
-    """A file of one message or saved reply. `was_sent`: a message has used the file of a saved reply."""
+    """A file that was uploaded, or is fetched for a message or a run. At most one message owns it.
+
+    `saved_reply_id`: the saved reply or broadcast that keeps the file. `was_sent`: messages have used the kept file, so
+    it does not expire when its keeper detaches it.
+    """
 
     channel_id = TextField(null=True)
     message_id = TextField(null=True)

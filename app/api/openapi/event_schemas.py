@@ -41,7 +41,7 @@ def name_of(kind: str) -> str:
 
 
 def webhooks() -> dict[str, Any]:
-    """Returns the requests to receivers, by kind of event."""
+    """Returns the `webhooks` of the OpenAPI document: the request that an endpoint gets, by kind."""
     return {kind: {"post": _delivery(kind)} for kind in catalogue.EVENT_KINDS}
 
 

@@ -31,9 +31,10 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether shares differ. `kind`: `too_few`, `different` or `open`.
+    """Whether shares differ. `kind`: `different`, `open` (unclear), or `too_few` (not enough runs).
 
-    `better`, `worse` and the interval of their difference (0 to 1) describe the clearest pair.
+    `better`, `worse`: the clearest pair. `low`, `high`: the interval of the first share minus the second, from -1 to 1;
+    `low` is above 0 only for `different`. All four are unset for `too_few`.
     """
 
     kind: str
@@ -89,8 +90,8 @@ def arms_of(counted: Mapping[str, Any]) -> dict[str, list[Arm]]:
 def compare(arms: Sequence[Arm]) -> Verdict:
     """Returns whether any two arms differ, with Bonferroni's correction for several pairs.
 
-    Arms without runs are left out. The verdict is `too_few` if an arm has fewer than FEWEST_RUNS, or if fewer than
-    FEWEST_GOALS runs in all have reached or missed the goal.
+    Arms without runs are left out. The verdict is `too_few` if fewer than two arms remain, if one of them has fewer
+    than FEWEST_RUNS, or if fewer than FEWEST_GOALS runs in all have reached the goal, or have missed it.
     """
     compared = [arm for arm in arms if arm.goals.whole]
     if len(compared) < 2 or not _has_enough(*(arm.goals for arm in compared)):

@@ -59,7 +59,7 @@ def forget_old(limit: int = 5_000) -> int:
 
 
 def _billed_below() -> str:
-    """Returns the lowest identifier of a run that may not have been billed."""
+    """Returns the identifier below which every run has been billed; "" if none has."""
     counted = rows("SELECT counted_until FROM usage_progress WHERE meter = 'runs'")
     return ids.bound("run", counted[0][0]) if counted else ""
 

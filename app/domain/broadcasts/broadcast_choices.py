@@ -21,7 +21,7 @@ from app.lib import time_zones
 from app.models.broadcasts import Broadcast
 from app.models.contacts import Contact
 
-# The most contacts of a part.
+# The most contacts that are stored in one part of a broadcast.
 PART = 500
 # How long one transaction looks for contacts.
 SLICE_SECONDS = 0.25

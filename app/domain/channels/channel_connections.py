@@ -133,7 +133,10 @@ def _disconnecting(dispatch: Dispatch) -> Asking:
 
 
 def _record(result: Result) -> None:
-    """Records the result, unless another request about the channel has replaced it since the claim."""
+    """Records the result, or schedules a retry.
+
+    Drops the result if the claim is lost, or if another request has replaced this one since.
+    """
     channel, claimed = result.dispatch.channel, result.claimed
     with transaction():
         # Lock channels first, and in order: the verbs lock a channel before its request, and two channels may have the

@@ -87,8 +87,8 @@ def open_on(
 ) -> Conversation:
     """Opens a conversation, which becomes the contact's most recent one, and records the event.
 
-    `referral`: the advertisement that led the contact here. If `is_quiet`, records no event, and the conversation stays
-    closed until the contact writes.
+    `referral`: the advertisement that led the contact here. If `is_quiet`, the conversation begins closed, and no event
+    is recorded.
     """
     conversation = Conversation(
         id=ids.new("cnv"),

@@ -1,6 +1,6 @@
 """Scheduled messages: each is queued once at its time, unless deleted or cancelled by a reply.
 
-A conversation counts its scheduled messages, so the lock on its contact covers them.
+Creating or ending one changes `scheduled` of its conversation, so both happen under the lock on its contact.
 """
 
 from __future__ import annotations

@@ -34,7 +34,10 @@ _APART = timedelta(seconds=10)
 
 
 def record(sendings: Sequence[Sending]) -> tuple[list[Sending], dict[str, float]]:
-    """Records the outcomes of messages, and makes the next message due behind each finished one.
+    """Records the outcomes of messages. Makes the message that waits behind each finished one due.
+
+    Also records events, pauses throttled channels, marks channels whose credentials were refused, and notes contacts
+    who have blocked us.
 
     Never waits for a row lock. Returns the sendings to record later, because another transaction has locked their
     message or conversation. Also returns, by channel, the seconds until the next of its messages is due. Safe to

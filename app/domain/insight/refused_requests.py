@@ -30,9 +30,8 @@ MOST_KEPT = 1_000
 # The most refusals that wait to be written. Further ones are dropped.
 MOST_WAITING = 1_000
 BATCH = 200
-# Seconds in which refusals gather before they are written, and before another try while the database is away.
-GATHERING_SECONDS = 1.0
-PAUSE_SECONDS = 5.0
+GATHERING_SECONDS = 1.0  # how long refusals gather before they are written
+PAUSE_SECONDS = 5.0  # the pause before a retry while the database is away
 MOST_POINTERS, LONGEST_POINTER, MOST_SEGMENTS = 10, 100, 20
 
 # Indexes at which a path split at "/" may have a noun: `/api/v1/contacts`, `/api/v1/workspaces/<workspace>/contacts`.

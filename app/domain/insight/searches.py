@@ -125,7 +125,10 @@ def _by_keys(text: str, workspace_id: str | None) -> tuple[list[Found], bool]:
 
 
 def _keys(text: str) -> dict[str, str | list[str]]:
-    """Maps columns to the identifiers of a contact that the text may be; for a phone, all its forms."""
+    """Returns the identifiers of contacts that the text can be read as, by column.
+
+    For a phone number, returns all ways to write it.
+    """
     keys: dict[str, str | list[str]] = {"external_id": text}
     for name, read in _READ.items():
         try:

@@ -82,10 +82,10 @@ class Mapping:
     targets: Sequence[str]
 
     def names_for(self, columns: Sequence[str]) -> list[str]:
-        """Returns the names of the columns for a table that needs no mapping.
+        """Returns the name that each column is imported as; "" if it is left out.
 
-        The name of a column that is left out is "". Raises Invalid if `columns` are not the mapped headers, or if a
-        target is unknown or used twice.
+        Raises Invalid if `columns` are not the mapped headers, if a target is unknown, if two columns other than `tags`
+        get the same name, if a full name stands beside a first or last name, or if all columns are left out.
         """
         if list(columns) != list(self.headers) or len(self.headers) != len(self.targets):
             raise Invalid(Fault("", "These are not the columns of the file. Choose the file again, and check them."))

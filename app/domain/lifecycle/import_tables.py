@@ -83,7 +83,10 @@ def _is_known(name: str) -> bool:
 
 
 def _rows(lines: Lines, delimiter: str) -> Iterator[tuple[int, Sequence[str], str]]:
-    """Yields (first line's number, cells, why it cannot be read or "") for rows that are not empty."""
+    """Yields (number of the first line, cells, reason) for each row that is not empty.
+
+    The reason says why the row cannot be read; otherwise "". Raises Invalid above MOST_LINES.
+    """
     reader = csv.reader(lines, delimiter=delimiter)
     for count in range(MOST_LINES + 1):
         lines.begin_row()

@@ -30,8 +30,8 @@ from app.models.runs import Run
 KIND = "contacts.merge"
 # The most rows that one transaction moves and locks.
 PART = 2_000
-# The most unfinished runs that are moved with the contact at once, and the most conversations. The conversations of
-# such runs come on top.
+# The most unfinished runs, and the most conversations, that are moved in the transaction of the merge. Conversations of
+# these runs are moved in addition.
 AT_ONCE = 500
 # The tables that name a contact, in the order in which rows are moved after the merge. A contact can have a million
 # rows in each.

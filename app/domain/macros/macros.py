@@ -27,7 +27,7 @@ from app.models.macros import Macro
 
 QUOTA = Quota(Macro, 500, "macros")
 MOST_ACTIONS = 20
-# From this size on, actions are checked alone: their templates may take 25 ms.
+# Above this size, the templates of actions may take 25 ms, so a process checks only one such request at a time.
 _LARGE_BYTES = 4 * 1024
 EXAMPLE = [
     {"kind": "reply", "text": "Hello {{ contact.first_name }}, your refund is on its way."},

@@ -57,7 +57,7 @@ def sign_in(email: str, password: str, address: str, user_agent: str) -> str:
 def confirm(email: str, password: str, address: str) -> Account:
     """Returns the account if the password is correct. Counts failed attempts. Raises like `sign_in`."""
     limits = _limits(email, address)
-    _count(limits)  # before the password is checked: concurrent attempts could all pass under the limit
+    _count(limits)  # counted before the check of the password; otherwise, concurrent attempts could all pass
     account = accounts.verify(email, password)
     if account is None:
         raise SignInRefused()

@@ -163,7 +163,10 @@ def _wish(unit: Unit, conversation: Conversation, item: Received) -> opt_outs.Wi
 
 
 def _text(channel: Channel, item: Received) -> str | None:
-    """Returns the received text. For a press without a label, the label of our own button, or its id."""
+    """Returns the received text. A press without text gives the button's label, or else its id.
+
+    None if there is neither a text nor a press.
+    """
     if item.text is not None or item.button_id is None:
         return None if item.text is None else str(composed(item.text))
     known = buttons.label_of(channel.id, item.pressed, item.button_id) if item.pressed else None

@@ -62,7 +62,10 @@ class Change:
         return self.resource_id
 
     def keep(self, **progress: Any) -> None:
-        """Stores the progress of a long write, together with the part that is done. Only for jobs."""
+        """Stores how far a long write has come. Only for writes that are jobs.
+
+        Call it in the transaction that makes the changes.
+        """
         Job.update(progress=progress).where(Job.id == self.cause.job_id).execute()
 
 

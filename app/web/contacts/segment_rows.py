@@ -1,4 +1,4 @@
-"""Rows of segments: a comparison as the user enters it, and its fault."""
+"""Rows of a segment's form: converts them to comparisons and back, and finds their faults."""
 
 from __future__ import annotations
 

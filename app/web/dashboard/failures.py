@@ -77,7 +77,10 @@ def _show(id: str | None) -> str | Response:
 
 
 def _last(id: str | None, kind: Kind | None) -> tuple[datetime, str] | None:
-    """Returns the last failure's time, and the address of failures around it; None if there is none."""
+    """Returns the time of the last failure, and the address of the failures within an hour of it.
+
+    None if there is none.
+    """
     at, hour = failures.last_failure(id, kind), timedelta(hours=1)
     return (at, address(window=None, since=timestamp(at - hour), until=timestamp(at + hour))) if at else None
 

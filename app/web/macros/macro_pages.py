@@ -33,7 +33,7 @@ MOST_AUTOMATIONS = 500
 @blueprint.get("")
 @page("macros.see")
 def index() -> str:
-    """Lists the macros, newest first; with `q`, only macros that match."""
+    """Lists the macros, newest first; with `q`, only macros whose name contains it."""
     given = lists.filters("q")
     found = lists.sliced(partial(Macro.newest, workspace_id(), given.get("q")))
     return render_template("macros/index.html", page=found, given=given, summary_of=macro_forms.summary_of)

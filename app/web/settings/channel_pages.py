@@ -107,9 +107,9 @@ def update(channel_id: str) -> Answer:
 @blueprint.post("/<channel_id>/reauthorize")
 @page("channels.manage")
 def reauthorize(channel_id: str) -> Answer:
-    """Replaces the credentials, and redirects to the channel, or shows the channel's form again.
+    """Replaces the credentials, and redirects to the channel. If refused, shows its form again.
 
-    A web chat gets a new secret, which only this response shows.
+    For a web chat, makes a new secret and shows it instead. No other response shows it.
     """
     channel = Channel.find(workspace_id(), channel_id)
     kind, form = channels.kind_of(channel), channel_forms.form_of(channel.kind)

@@ -165,7 +165,7 @@ class _Entry:
 
     @property
     def plainly(self) -> str:
-        """Says what happened, without names and texts."""
+        """A sentence that says what happened, without names and texts."""
         one = self.notification
         return notifications.headline(one.kind, one.detail, one.amount)
 
@@ -176,7 +176,7 @@ class _Entry:
 
     @property
     def sentence(self) -> str:
-        """Says what happened, with the contact's name."""
+        """A sentence that says what happened, with the contact's name if the conversation still exists."""
         return self.row.name.join(self.around_name) if self.row else self.plainly
 
 

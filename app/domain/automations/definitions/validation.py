@@ -57,7 +57,7 @@ def filter_faults(condition: Any, pointer: str = "") -> list[Fault]:
 
 
 def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
-    """Returns the faults of an automation's goal."""
+    """Returns the faults of an automation's goal, up to MAX_FAULTS."""
     if not isinstance(goal, dict):
         example = '{"event": "sale.recorded", "within_seconds": 604800}'
         return [Fault(pointer, f"Give an object, such as {example}, or null.")]
@@ -78,7 +78,10 @@ def goal_faults(goal: Any, pointer: str = "") -> list[Fault]:
 
 
 def names(definition: Mapping[str, Any]) -> Names:
-    """Returns the names that can be used in the definition, even one with faults."""
+    """Returns the names that templates and conditions in the steps may use.
+
+    The definition may have faults.
+    """
     return known_names.of_steps(dict(_results(definition.get("steps", []))), _events(definition.get("triggers")))
 
 

@@ -10,7 +10,7 @@ from peewee import fn
 from app.models.automations import Automation
 from app.models.working_copies import StepClipboard
 
-# How many days after it was copied or cut a step can be pasted.
+# For how many days a copied or cut step can be pasted.
 KEPT_DAYS = 30
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from app.domain.automations.imports.sources import Work
 
 Step = dict[str, Any]
-# The member of a step that names its source part until the step has its place.
+# A temporary member of a step: the part of the imported file that it comes from. Removed when the step is nested.
 SOURCE = "_source"
 
 

@@ -29,7 +29,7 @@ _NAMED = re.compile(r"\bsteps\.([A-Za-z0-9_]+)")
 class _Place:
     """The place of a list of steps. `falls`: the element that follows the list; None for the end.
 
-    `exits`: the elements after the loop, by the value of the loop's variable.
+    `exits`: by element that follows the loop, the value of the loop's variable that leads to it.
     """
 
     level: int = 1
