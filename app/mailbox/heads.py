@@ -16,8 +16,8 @@ def first_rows(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
     """
     if not owners:
         return {}
-    # While the planner believes that a table has no mail, it may read all mail by any index, and sort it. For an empty
-    # mailbox there is a row, too: it tells the time and the xids.
+    # If the planner believes that the table has no mail, it would read all mail by some other index, and sort it. Empty
+    # mailboxes get a row, too, because each row has the time and the xids.
     query = f"""
         SET LOCAL enable_sort = off;
         SELECT {mail.now_and_xids}, box.owner, head.place, head.waited, head.is_open

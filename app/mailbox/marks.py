@@ -29,7 +29,7 @@ LOWEST = -FIRST
 WHOLE_SECONDS = 10.0
 # A process with more marks forgets all of them.
 MOST_MARKS = 10_000
-# Every so many claims, a process moves its marks of mail by time: looking for the first rows before each claim would
+# Every so many claims from a mailbox, its mark of mail by time moves: looking for the first row before each claim would
 # cost too much. A mailbox has no mark if fewer claims than that are made from it in WHOLE_SECONDS.
 CLAIMS = 10
 # Microseconds that the settled time stays behind. `waking.py` needs half of it.
@@ -49,7 +49,7 @@ class Look(NamedTuple):
 class Mark(NamedTuple):
     """`whole_at`: when the mailbox was last read from its beginning, on the monotonic clock.
 
-    `claims`: claims by time since then.
+    `claims`: claims by time since then. Each look rounds them down to a multiple of CLAIMS.
     """
 
     place: int = LOWEST
@@ -74,7 +74,6 @@ class Marks:
         self._settled = LOWEST
         # A place, and the xid below which all must have ended before the place is settled.
         self._unsettled = LOWEST, 0
-        self._claims = 0
 
     def look(self, owners: Iterable[str]) -> Look:
         """Call this before the query that looks into the mailboxes."""
@@ -84,17 +83,23 @@ class Marks:
         return Look(starts, settled, now)
 
     def behind(self, owners: Iterable[str]) -> list[str]:
-        """Counts a claim by time from each mailbox. Returns the mailboxes to look at first, to move their marks."""
-        now, behind = time.monotonic(), []
-        self._claims += 1
+        """Counts a claim by time from each mailbox. Returns the mailboxes to look at first, to move their marks.
+
+        If one mark has to move, all of these mailboxes that have CLAIMS claims are looked at, so that their next looks
+        are one query, too.
+        """
+        now, is_time, busy = time.monotonic(), False, []
         for owner in owners:
             mark = self._mark(owner)
-            if mark.claims < CLAIMS and mark.is_old(now):
+            is_old = mark.is_old(now)
+            if is_old and mark.claims < CLAIMS:
                 mark = Mark(whole_at=now)  # the claim reads from the beginning
-            elif mark.claims >= CLAIMS and self._claims % CLAIMS == 0:
-                behind.append(owner)
-            self._put(owner, mark._replace(claims=mark.claims + 1))
-        return behind
+            mark = mark._replace(claims=mark.claims + 1)
+            self._put(owner, mark)
+            if mark.claims >= CLAIMS:
+                busy.append(owner)
+                is_time = is_time or is_old or mark.claims % CLAIMS == 0
+        return busy if is_time else []
 
     def starts(self, owners: Iterable[str]) -> dict[str, int]:
         """Returns where a claim by time begins in each mailbox. Call `behind` first."""
@@ -104,8 +109,11 @@ class Marks:
         """Moves the marks. `heads`: the place of the first row in each mailbox that is not empty."""
         for owner, start in look.starts.items():
             place = min(heads.get(owner, look.settled), look.settled)
-            mark = self._mark(owner)._replace(place=place)
-            self._put(owner, mark._replace(whole_at=look.at, claims=0) if start == LOWEST else mark)
+            mark = self._mark(owner)
+            if start == LOWEST:
+                self._put(owner, Mark(place, look.at))
+            else:
+                self._put(owner, mark._replace(place=place, claims=mark.claims // CLAIMS * CLAIMS))
 
     def settle(self, drawn: int, xid: int, ended: int) -> int:
         """Moves the settled place, as far as a query has shown that it can move; returns it, or LOWEST.

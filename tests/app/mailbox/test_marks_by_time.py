@@ -179,10 +179,10 @@ def test_what_was_made_mail_by_hand_is_found_when_the_whole_mailbox_is_read(
     assert claim_one(owner) == claimed
 
 
-def claims(made: Marks, *owners: str) -> list[str]:
-    """Makes CLAIMS claims, and looks at the mailboxes that are behind. Returns these."""
+def claims(made: Marks, *owners: str, number: int = 3) -> list[str]:
+    """Makes so many claims from these mailboxes, and looks at those that are behind. Returns these."""
     found = []
-    for _ in range(marks.CLAIMS):
+    for _ in range(number):
         if behind := made.behind(owners):
             made.note(made.look(behind), {})
             found += behind
@@ -200,13 +200,23 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Marks:
     return made
 
 
-def test_a_process_looks_at_all_busy_mailboxes_every_so_many_claims(made: Marks) -> None:
-    assert claims(made, "a", "b") == []
-    assert claims(made, "a", "b") == ["a", "b"]
-    assert claims(made, "a", "b", "c") == []
-    assert claims(made, "a", "b", "c") == ["a", "b", "c"]
+def test_a_mark_moves_every_so_many_claims_from_its_mailbox(made: Marks) -> None:
+    assert claims(made, "a", number=2) == claims(made, "b", number=2) == []
+    assert made.starts(["a", "b"]) == {"a": LOWEST, "b": LOWEST}
 
-    assert made.starts(["a", "b", "c"]) == {"a": 20, "b": 20, "c": 20}
+    for _ in range(3):
+        assert claims(made, "a") == ["a"]
+        assert claims(made, "b") == ["b"]
+
+    assert made.starts(["a", "b"]) == {"a": 20, "b": 20}
+
+
+def test_mailboxes_that_are_claimed_from_together_are_looked_at_together(made: Marks) -> None:
+    claims(made, "a")
+    claims(made, "b", number=4)
+    assert claims(made, "a", "b") == ["b", "a", "b"]
+
+    assert claims(made, "a", "b", number=30) == ["a", "b"] * 10
 
 
 def test_busy_mailboxes_are_read_from_their_beginning_now_and_then_and_quiet_ones_have_no_mark(
@@ -214,14 +224,14 @@ def test_busy_mailboxes_are_read_from_their_beginning_now_and_then_and_quiet_one
 ) -> None:
     now = 100.0
     monkeypatch.setattr(marks.time, "monotonic", lambda: now)
-    assert claims(made, "busy", "quiet") + claims(made, "busy", "quiet") == ["busy", "quiet"]
+    assert claims(made, "busy", "quiet") == ["busy", "quiet"]
     claims(made, "busy")
     assert made.starts(["busy", "quiet"]) == {"busy": 20, "quiet": 20}
 
     now = 110.0
 
     assert made.look(["busy"]).starts == {"busy": LOWEST}
-    assert claims(made, "busy", "quiet") == ["busy"]
+    assert claims(made, "busy", "quiet", number=1) == ["busy"]
     assert made.starts(["busy", "quiet"]) == {"busy": 20, "quiet": LOWEST}
     assert made.look(["busy"]).starts == {"busy": 20}
 
