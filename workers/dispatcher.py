@@ -205,7 +205,6 @@ class Dispatcher(ABC, Generic[D, T]):
         self._news.set()
 
     def _fill_rooms(self) -> None:
-        """Claims mail for the free room, and hands it to the loop."""
         self.owners.listen()
         rooms = self.rooms()
         if not rooms:

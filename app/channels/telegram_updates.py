@@ -184,7 +184,6 @@ def _text(message: Object) -> str | None:
 
 
 def _with_addresses(text: object, entities: object) -> object:
-    """Adds the address of each linked phrase after the phrase."""
     if not isinstance(text, str) or not isinstance(entities, list):
         return text
     links = [each for each in entities if isinstance(each, dict) and each.get("type") == "text_link"]

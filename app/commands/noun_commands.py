@@ -44,8 +44,6 @@ def groups() -> Iterator[click.Group]:
 
 
 def _filters(statuses: Sequence[str]) -> Callable[[Any], Any]:
-    """Returns a decorator that adds the options that filter rows."""
-
     def decorate(command: Any) -> Any:
         for option in (
             click.option("--older-than", type=Age(), metavar="AGE", help="Only those made before: 90s, 15m, 1h or 2d."),

@@ -247,7 +247,6 @@ def _place(source: str, begin: int) -> str:
 
 
 def _sentence(verb: str, error: BaseException) -> str:
-    """Describes the error and its place in a sentence."""
     if not isinstance(error, LiquidError):
         return f"The template cannot be {verb}: it is too long or nested too deeply."
     if isinstance(error, OutputStreamLimitError):

@@ -206,7 +206,6 @@ def _with_month_name(text: str, locale: Locale | None) -> Date | None:
 
 @cache
 def _months(locale_name: str) -> Mapping[str, int]:
-    """Maps long and short names of months in a language to their numbers."""
     return {
         normalization.unaccented(name.casefold()).rstrip("."): month
         for width in ("abbreviated", "wide")
@@ -281,12 +280,10 @@ def _plain_words(text: str) -> str:
 
 
 def _signs(text: str) -> str:
-    """Returns the emoji of the text."""
     return "".join(each for each in text if unicodedata.category(each) == "So")
 
 
 def _locale(language: str | None) -> Locale | None:
-    """Returns the locale of the language; None if it is unknown."""
     for name in (language, (language or "").partition("-")[0]):
         try:
             return Locale.parse(name, sep="-") if name else None

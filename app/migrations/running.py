@@ -114,13 +114,11 @@ def _concurrently(index: Index, name: str, table: str) -> None:
 
 
 def _pieces(table: str) -> list[str]:
-    """Returns the partitions of a table; [] if it is not partitioned."""
     found = rows("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass ORDER BY 1", (table,))
     return [piece for (piece,) in found]
 
 
 def _pieces_without(table: str, index: str) -> list[str]:
-    """Returns the partitions of a table that lack their part of an index."""
     found = rows(
         """
         SELECT piece.inhrelid::regclass::text FROM pg_inherits piece WHERE piece.inhparent = %s::regclass

@@ -226,5 +226,4 @@ def _ids(query: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Returns a LIKE pattern that matches the text literally."""
     return re.sub(r"([\\%_])", r"\\\1", text)

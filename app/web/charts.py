@@ -130,7 +130,6 @@ def spark(values: Sequence[float]) -> str:
 
 
 def _round_moments(steps: Sequence[datetime]) -> list[tuple[int, str]]:
-    """Returns (position, label) of the steps at round times in UTC."""
     distance = next((each for each in _DISTANCES if (steps[-1] - steps[0]) / each < _MOST_LABELS), _DISTANCES[-1])
     pattern = "%d %b" if distance >= timedelta(days=1) else "%H:%M"
     return [(index, step.strftime(pattern)) for index, step in enumerate(steps) if not (step - _EPOCH) % distance]

@@ -81,7 +81,6 @@ def install(pages: Flask) -> None:
 
 @cache
 def _icon(name: str) -> str:
-    """Returns a decorative icon as SVG, which screen readers skip."""
     return lucide(name, size=16, aria_hidden="true", focusable="false")
 
 

@@ -356,7 +356,6 @@ def tell_mark() -> None:
 
 
 def _write(upload_id: str, name: str | None, content: bytes | Iterable[bytes]) -> tuple[str, int]:
-    """Writes the file; returns its content type and its length."""
     path, head = settings().media_dir / _relative(upload_id), bytearray()
 
     def watched() -> Iterable[bytes]:

@@ -229,7 +229,6 @@ def _record(change: Change, contact: Contact, kind: str, **further: Any) -> None
 
 
 def _identifiers(payload: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the given identifiers that are not empty."""
     return {name: payload[name] for name in IDENTIFIERS if payload.get(name)}
 
 

@@ -130,7 +130,6 @@ represent = NoteSchema.of
 
 
 def _number(unit: Unit, conversation_id: str) -> int:
-    """Returns how many notes the conversation has in this unit."""
     return unit.noted(("notes", conversation_id), partial(_stored, conversation_id))
 
 

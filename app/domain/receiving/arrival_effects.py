@@ -353,7 +353,6 @@ def _note(unit: Unit, channel: Channel, provider_id: str, message: Message) -> N
 
 
 def _phones(items: Items, unit: Unit) -> Iterator[Key]:
-    """Yields the keys of phone numbers of senders who are not known yet."""
     for channel, item in items:
         if isinstance(item, (Received, Echoed)) and item.phone is not None:
             identity = sender_contacts.key(channel, item.sender if isinstance(item, Received) else item.recipient)

@@ -141,7 +141,6 @@ def _do(taken: _Opened, stuck: dict[str, str], unit: Unit) -> bool:
 
 
 def _record(taken: Sequence[_Opened], results: Sequence[bool | Exception]) -> None:
-    """Records the outcomes of all arrivals that are not busy."""
     ended = [each for each in zip(taken, results, strict=True) if not isinstance(each[1], Busy)]
     problems = [_problem(each.stored, result) if isinstance(result, Exception) else None for each, result in ended]
     ends = [isinstance(result, Deadly) or each.stored.errors + 1 >= MOST_ERRORS for each, result in ended]

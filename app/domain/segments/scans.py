@@ -180,7 +180,6 @@ class _Query:
 
 
 def _read(contact_ids: Sequence[str]) -> list[Contact]:
-    """Returns the contacts, newest first. Leaves out deleted ones."""
     return list(Contact.select().where(Contact.id.in_(contact_ids)).order_by(Contact.id.desc())) if contact_ids else []
 
 

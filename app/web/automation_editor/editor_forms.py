@@ -264,7 +264,6 @@ def _first(fields: Fields, name: str) -> str:
 
 
 def _lines(text: str) -> str:
-    """Normalizes line ends, which browsers change."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -148,12 +148,10 @@ def _sort(asked: str) -> str:
 
 
 def _with_print(rules: Sequence[Mapping[str, Any]], base: str) -> Mapping[str, Any] | None:
-    """Returns the rule with that fingerprint; None if there is none."""
     return next((each for each in rules if step_trees.print_of(each) == base), None)
 
 
 def _listed(rules: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], str]]:
-    """Pairs rules with their fingerprints."""
     return [(rule, step_trees.print_of(rule)) for rule in rules]
 
 

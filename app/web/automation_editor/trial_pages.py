@@ -285,7 +285,6 @@ def _status(text: str) -> int:
 
 
 def _body(text: str) -> Any:
-    """Parses the text as JSON; returns the text itself if it is not."""
     try:
         return json.loads(text)
     except ValueError:

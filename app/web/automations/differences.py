@@ -78,7 +78,6 @@ def marks_of(found: Sequence[Difference]) -> dict[str, Mark]:
 
 
 def _places(definition: Given) -> dict[str, _Place]:
-    """Maps identifiers to steps, in the order of the definition."""
     found: dict[str, _Place] = {}
 
     def walk(steps: Sequence[Given], within: tuple[str | None, str]) -> None:
@@ -127,7 +126,6 @@ def _rising(places: Sequence[int]) -> set[int]:
 
 
 def _fields(old: Given, new: Given) -> list[Field]:
-    """Returns the fields that differ, without the steps inside."""
     before, after = _own(old), _own(new)
     found = []
     for name in dict.fromkeys((*before, *after)):

@@ -255,7 +255,6 @@ class _Drawing:
         level: int,
         way: tuple[str, str | None] | None = None,
     ) -> _Reached:
-        """Draws a list of steps on the line at x, from y downwards."""
         reached, after = _Reached(y, x + WIDTH / 2 if steps else x + LABEL_WIDTH / 2), None
         for index, given in enumerate(steps):
             top = reached.bottom + GAP
@@ -305,7 +304,6 @@ class _Drawing:
         return self._side_by_side(node, ways, x, bottom, level)
 
     def _repeated(self, node: Node, way: BranchWords, x: float, y: float, level: int) -> _Reached:
-        """Draws the repeated steps in a frame."""
         left = self._left_of(way.steps, level + 1) + _FRAME
         branch, top = node.branches[0], y + 12
         self._label(branch, x, top + 6)

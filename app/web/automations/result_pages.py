@@ -123,7 +123,6 @@ def _stages(counted: Mapping[str, Any], titles: Mapping[str, str]) -> Iterator[t
 def _file(
     counted: Mapping[str, Any], versions: Sequence[Arm], arms: Mapping[str, Sequence[Arm]]
 ) -> Iterator[dict[str, Any]]:
-    """Yields the rows of all tables on the page, for a file."""
     for sort, of, found in [("version", "", versions), *(("arm", step, each) for step, each in arms.items())]:
         for row in map(Row.of, found):
             figures = dict(zip(_OF_ARMS, (row.goals, row.low, row.high), strict=True))

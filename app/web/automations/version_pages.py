@@ -111,7 +111,6 @@ def move(automation_id: str) -> Response:
 
 
 def _newest(automation: Automation, after: str | None, limit: int) -> list[AutomationVersion]:
-    """Lists versions without their definitions, which may be large."""
     columns = (AutomationVersion.number, AutomationVersion.published_at, AutomationVersion.published_by)
     found = AutomationVersion.select(*columns).where(AutomationVersion.automation_id == automation.id)
     return list(page_before(found, AutomationVersion, [after], limit, ("number",)))

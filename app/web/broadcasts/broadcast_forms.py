@@ -161,7 +161,6 @@ def _start(text: str, broadcast: Broadcast | None) -> datetime:
 
 
 def _typed_time(moment: datetime) -> str:
-    """Returns the time for an input, in the workspace's time zone."""
     return moment.astimezone(zone()).replace(tzinfo=None).isoformat(timespec="minutes")
 
 

@@ -203,7 +203,6 @@ def _waits_until(broadcast: Broadcast) -> datetime | None:
 
 
 def _messages_of(rows: Sequence[BroadcastRow]) -> dict[str, Message]:
-    """Returns the messages of the rows, with their outcomes, by identifier."""
     wanted = [row.message_id for row in rows if row.message_id is not None]
     found = Message.select(Message.id, Message.status, Message.failure, Message.conversation_id)
     return {each.id: each for each in found.where(Message.id.in_(wanted))} if wanted else {}

@@ -132,7 +132,6 @@ def _value(row: Row) -> Any:
 
 
 def _as_text(value: Any) -> tuple[str, str]:
-    """Returns the kind and the text of a custom field's value."""
     if isinstance(value, str):
         return "text", value.replace("\r\n", "\n")
     return ("boolean" if isinstance(value, bool) else "number"), json.dumps(value).decode()

@@ -164,7 +164,6 @@ def _condition(typed_: Given) -> dict[str, Any]:
 
 
 def _placed_rows(typed_: Given) -> Iterator[tuple[Row, str]]:
-    """Yields the rows with their pointers into the filter."""
     for number, match in enumerate(typed_.matches):
         group = "" if len(typed_.matches) == 1 else f"/{typed_.join}/{number}"
         for place, (_, row) in enumerate(typed_.of_group(number)):

@@ -248,7 +248,6 @@ def _flat(replay: Replay) -> dict[str, Any]:
 
 
 def _read(values: MultiDict[str, str]) -> _Asked:
-    """Reads the filter from an address or form. Ignores empty fields."""
     given = {name: texts for name in (*_NAMES, "endpoints") if (texts := _texts(values, name))}
     names = {**_NAMES, "endpoint_id": "except_endpoint_ids"} if given.get("endpoints") == [_WITHOUT] else _NAMES
     body: dict[str, Any] = {}

@@ -188,7 +188,6 @@ def look(conversation_id: str) -> Answer:
 
 
 def _chosen_macro() -> Macro:
-    """Returns the macro of the pressed button. Raises Invalid."""
     try:
         return Macro.find(workspace_id(), typed("macro_id")["macro_id"])
     except NotFound as error:
@@ -196,7 +195,6 @@ def _chosen_macro() -> Macro:
 
 
 def _later_body(message: Message, given: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the body of the write for the pressed button. Raises Invalid."""
     if given["do"] == "delete":
         return {}
     if given["do"] not in ("change", "now"):

@@ -191,7 +191,6 @@ def _shown_of(conversation: Conversation, side: Mapping[str, Any] | None = None,
 
 
 def _begun_in(conversation_ids: list[str]) -> set[str]:
-    """Returns the conversations in which the viewer has a draft."""
     member_id = viewer().member_id
     return Draft.begun_in(member_id, conversation_ids) if member_id else set()
 

@@ -95,7 +95,6 @@ def _form(macro: Macro | None, name: str, rows: Sequence[Row], errors: dict[str,
 
 
 def _choices() -> dict[str, list[tuple[str, str]]]:
-    """Returns the (identifier, name) choices of a row, by its kind."""
     found = SavedReply.select(SavedReply.id, SavedReply.shortcut).where(SavedReply.workspace_id == workspace_id())
     replies = found.order_by(SavedReply.folded).limit(saved_replies.QUOTA.most)
     published = Automation.select(Automation.id, Automation.name).where(

@@ -150,7 +150,6 @@ def _given() -> dict[str, Any]:
 
 
 def _group(kind: str) -> str:
-    """Returns the first part of the kind: `contact` for `contact.created`."""
     return kind.partition(".")[0]
 
 

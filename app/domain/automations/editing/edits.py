@@ -166,7 +166,6 @@ def _arm(arm: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(definition: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Replaces names in templates, conditions and paths of the definition."""
     for placed in list(step_trees.walk(definition)):
         step: Any = placed.step
         step.update(references.rename(step, names))

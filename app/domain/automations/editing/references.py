@@ -84,7 +84,6 @@ def _replaced(step: Mapping[str, Any], new: Callable[[str], str]) -> dict[str, A
 
 
 def _condition(condition: Any, change: Callable[[str], str]) -> Any:
-    """Applies `change` to all paths in a condition."""
     if isinstance(condition, list):
         return [_condition(each, change) for each in condition]
     if not isinstance(condition, dict):

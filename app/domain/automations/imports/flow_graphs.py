@@ -104,7 +104,6 @@ class Graph:
         return seen
 
     def _walk(self, first: str) -> None:
-        """Finds the order and the backward connections by depth-first search."""
         state = {first: 1}
         stack = [(first, iter([link.to for link in self.elements[first].links]))]
         backwards: set[tuple[str, str]] = set()

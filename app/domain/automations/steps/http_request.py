@@ -113,7 +113,6 @@ def _saved(context: StepContext, status: int | None, body: Any, error: Mapping[s
 
 
 def _read(text: str) -> Any:
-    """Parses the text as JSON; returns the text itself if it is not JSON."""
     try:
         return foreign_json.loads(text)
     except ValueError:
