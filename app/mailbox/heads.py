@@ -18,6 +18,9 @@ def first_rows(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
         return {}
     # If the planner believes that the table has no mail, it would read all mail by some other index, and sort it. Empty
     # mailboxes get a row, too, because each row has the time and the xids.
+    #
+    # The snapshot is younger than now(), so a row that it has could be due after now(). It would seem to be another
+    # worker's, which looks again, and would wait for the scheduler.
     query = f"""
         SET LOCAL enable_sort = off;
         SELECT {mail.now_and_xids}, box.owner, head.place, head.waited, head.is_open
@@ -25,8 +28,8 @@ def first_rows(mail: Mail, owners: Sequence[str]) -> dict[str, float]:
         CROSS JOIN LATERAL {mail.spans}
         LEFT JOIN LATERAL (
             SELECT {mail.place} AS place, {mail.guard} AS is_open,
-                CASE WHEN mail.due_at <= now() AND {mail.is_free} THEN extract(epoch FROM now() - mail.due_at)::float
-                ELSE -1 END AS waited
+                CASE WHEN mail.due_at <= clock_timestamp() AND {mail.is_free}
+                THEN extract(epoch FROM clock_timestamp() - mail.due_at)::float ELSE -1 END AS waited
             FROM {mail.table} mail
             WHERE mail.{mail.owner} = box.owner AND {mail.is_in_span} AND mail.due_at IS NOT NULL
             ORDER BY mail.{mail.order} LIMIT 1) AS head ON true

@@ -17,7 +17,7 @@ from app.domain import writes
 from app.domain.jobs import jobs
 from app.domain.jobs.jobs import MAIL
 from app.lib import ids
-from app.mailbox import marks, serving
+from app.mailbox import heads, marks, serving
 from app.mailbox.marks import LOWEST, Marks
 from app.models.jobs import Job
 from tests.app.mailbox import steady
@@ -104,6 +104,13 @@ def test_a_mark_follows_what_is_finished(owner: str) -> None:
     assert take(owner) == []
 
     assert mark(owner) > one("SELECT position FROM jobs WHERE id = %s", posted[0])
+
+
+def test_a_write_that_came_after_the_look_began_can_be_claimed(owner: str) -> None:
+    with transaction():  # whose now() is before the write
+        steady.post(MAIL, owner, 1)
+
+        assert heads.first_rows(MAIL, [owner])[owner] >= 0
 
 
 def test_a_write_that_is_committed_late_is_found(owner: str) -> None:
