@@ -74,7 +74,10 @@ def require(restriction: str | None) -> None:
 
 
 def token_for(restriction: str | None, *others: str, quote: str = "") -> str:
-    """Describes the tokens that `authorize` admits with these arguments. `quote` encloses each name."""
+    """Describes the tokens that `authorize` admits with these arguments.
+
+    `quote` encloses each name.
+    """
     if restriction is None:
         return "any valid token"
     if restriction == UNRESTRICTED:

@@ -40,7 +40,10 @@ _BEFORE, _, _AFTER = (Path(__file__).parent / "widget" / "chat.min.js").read_byt
 
 @blueprint.get("/chat/<channel_id>.js")
 def show(channel_id: str) -> Response:
-    """Sends the script, for a known channel even without the database. Raises NotFound, DatabaseAway."""
+    """Sends the script, for a known channel even without the database.
+
+    Raises NotFound and DatabaseAway.
+    """
     content = _script(channel_id, _look_of(channel_id))
     is_compressed = request.accept_encodings["gzip"] > 0
     response = BareResponse(gzip.compress(content, mtime=0) if is_compressed else content, mimetype="text/javascript")

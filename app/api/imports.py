@@ -61,7 +61,10 @@ def list_line_errors(query: dict[str, Any], import_id: str) -> Document:
 
 
 def _accept() -> tuple[Job, bool]:
-    """Accepts the import, and frees the body's memory. Returns its job, and whether it was a repeat."""
+    """Accepts the import, and frees the body's memory.
+
+    Returns its job, and whether it was a repeat.
+    """
     _refuse_other_types()
     try:
         media.check_room()

@@ -33,7 +33,7 @@ Pages = Callable[..., Iterator[Sequence[Any]]]
 
 
 def groups() -> Iterator[click.Group]:
-    """Yields a group for each noun: its commands `list`, `show` and those that act on rows."""
+    """Yields a group of commands for each noun: `list`, `show`, and its actions."""
     for noun in NOUNS:
         group = Commands(noun.name, help=noun.about)
         group.add_command(_list(noun))

@@ -29,8 +29,8 @@ LOWEST = -FIRST
 WHOLE_SECONDS = 10.0
 # A process with more marks forgets all of them.
 MOST_MARKS = 10_000
-# Every so many claims from a mailbox, its mark of mail by time moves: looking for the first row before each claim would
-# cost too much. A mailbox has no mark if fewer claims than that are made from it in WHOLE_SECONDS.
+# A mark of mail by time moves after this many claims from its mailbox, because looking for the first row before each
+# claim would cost too much. A mailbox has no mark if fewer claims are made from it in WHOLE_SECONDS.
 CLAIMS = 10
 # Microseconds that the settled time stays behind. `waking.py` needs half of it.
 MARGIN = 2_000_000
@@ -57,7 +57,7 @@ class Mark(NamedTuple):
     claims: int = 0
 
     def is_old(self, now: float) -> bool:
-        """Whether the mailbox is to be read from its beginning again."""
+        """Whether the next look must read the mailbox from its beginning."""
         return self.whole_at <= now - WHOLE_SECONDS
 
 
@@ -85,8 +85,7 @@ class Marks:
     def behind(self, owners: Iterable[str]) -> list[str]:
         """Counts a claim by time from each mailbox. Returns the mailboxes to look at first, to move their marks.
 
-        If one mark has to move, all of these mailboxes that have CLAIMS claims are looked at, so that their next looks
-        are one query, too.
+        If one mark has to move, so do the marks of the other busy `owners`: their next looks are then one query, too.
         """
         now, is_time, busy = time.monotonic(), False, []
         for owner in owners:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 
 from tests.doors.memory import sizes
-from tests.doors.services import PROCESSES, Tenant, service, tenant
+from tests.doors.services import Tenant, service, tenant
 from tests.doors.templates import CALL, contact, runner, writer
 from tests.doors.victims import attacking, victim
 from tests.journeys.audit import rows
@@ -40,7 +40,8 @@ def measure(tell: Tell) -> None:
         tell(f"    a write of another workspace: {writes}")
         wait_until(lambda: not rows(stack, _LEFT, attacker.workspace_id), 120, "all runs have ended")
         after = sizes(stack)
-        tell("    more memory, in MiB: " + ", ".join(f"{kind} {after[kind] - before[kind]:.0f}" for kind in PROCESSES))
+        growth = (f"{name} {after[name] - size:.0f}" for name, size in before.items())
+        tell(f"    more memory, in MiB: {', '.join(growth)}")
         tell(f"    runs and jobs: {dict(rows(stack, _ENDED, *[attacker.workspace_id] * 3))}")
         runs.check()
         writes.check()

@@ -216,7 +216,7 @@ def _check_content(channel: Channel, message: Message) -> None:
 
 
 def _queue_due(workspace_ids: Sequence[str], each: int) -> Counter[str]:
-    """Queues the first due messages of these workspaces; returns the number for each workspace."""
+    """Queues the first due messages of each workspace; returns how many, by workspace."""
     found = rows(sql.prepared("find_due_messages", _DUE), {"owners": sql.array(workspace_ids), "each": each})
     batch = [MessageIds(*row) for row in found]
     if not batch:

@@ -81,7 +81,7 @@ def go_on(change: Change) -> Effect | None:
         for number, result in zip(numbers, results, strict=True)
         if isinstance(result, Exception)
     ]
-    if failed:  # the errors about single cells of these lines no longer count
+    if failed:  # a failed line has no use for errors about its cells
         forget = "DELETE FROM import_errors WHERE import_id = %s AND number = ANY(%s)"
         count(forget, (change.target, [line.number for line in failed]))
     _keep("import_errors", "problem", change.workspace_id, change.target, failed)

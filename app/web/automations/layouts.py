@@ -23,7 +23,7 @@ _BESIDE = 36  # pixels between branches
 _FRAME = 16  # pixels between repeated steps and the sides of their frame
 _TITLE, _LINE, _CHIPS, _FIGURES, _PADDING = 20, 18, 26, 26, 18  # heights in pixels
 _CHARACTERS = 38  # characters in a line of details, approximately
-_TITLE_CHARACTERS, _MARK_CHARACTERS = 24, 8  # characters in a line of a title, and those that a mark takes up
+_TITLE_CHARACTERS, _MARK_CHARACTERS = 24, 8  # the most characters in a line of a title, and the room that a mark takes
 MOST_LINES = 5  # the most lines of a box at the top
 
 

@@ -20,7 +20,7 @@ from app.web.forms import Answer
 
 blueprint = Blueprint("result_pages", __name__, url_prefix="/workspaces/<workspace>/automations")
 
-# The columns of the file that only arms and versions have, and those that only steps have.
+# Columns of the file: the first are empty for steps, the second for arms and versions.
 _OF_ARMS, _OF_STEPS = ("goals", "low_percent", "high_percent"), ("failed", "left_without_going_on", "timed_out")
 
 
